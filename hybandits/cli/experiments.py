@@ -23,7 +23,7 @@ from hybandits.cli.shared import (
     plain_errors,
     print_account,
 )
-from hybandits.experiments.config import Simulation, find_data
+from hybandits.experiments.config import Simulation, experiment, find_data
 
 if TYPE_CHECKING:
     from hybandits.engines import Engine
@@ -62,8 +62,8 @@ def list_experiments() -> None:
     for name in wrapper_names():
         typer.echo(f'            around another policy: {name}:policy="HyLinUCB:noise=0.1"')
     typer.echo("worlds:     for simulate --world:")
-    for name, kind in KINDS.items():
-        typer.echo(f"            {name:<15}{kind.about}")
+    for name, (_, about) in KINDS.items():
+        typer.echo(f"            {name:<15}{about}")
     typer.echo("policies and worlds of your own: package.module:Class:setting=value")
 
 
@@ -234,7 +234,7 @@ def simulate(
                 raise ValueError(f"{config} is a whole record: leave out --{', --'.join(given)}")
             record = Experiment.from_plain(json.loads(config.read_text()))
         else:
-            record = Simulation.of(({} if config is None else read_toml(config)) | given).experiment(beside)
+            record = experiment(({} if config is None else read_toml(config)) | given, beside)
         data = find_data(record.world_settings, beside)
         _report(_run([record], out, make_engine(engine, workers, address), {}, command_line(context), data))
 

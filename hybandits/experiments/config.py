@@ -1,7 +1,7 @@
 """A user's own experiment: a record from a few settings, given as flags or in a TOML file.
 
-`Simulation` is the one list of these settings: flags, keys of the file, defaults and help come from it. Nothing beyond
-the standard library is imported at the top, so that the command line can read it for its help.
+`Simulation` defines flags, keys of the file, defaults and help. Only the standard library is imported at the top, so
+that the command line can read it for its help.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from hybandits.experiments.record import Entry, Experiment
 
 LINEAR = ("law", "theta_bound", "beta_bound", "fresh_contexts")
-"""Settings of linear worlds for which a record has fields of its own."""
+"""Settings of linear worlds that are fields of a record."""
 
 POINTS = 120
-"""At about how many rounds the regret is kept."""
+"""Approximate number of rounds at which the regret is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,101 +63,28 @@ class Simulation:
         if isinstance(arms, str) and re.fullmatch(r"\d+(,\d+)*", arms):
             arms = [int(number) for number in arms.split(",")]
         arms = tuple(arms) if isinstance(arms, list | tuple) else (arms,)
-        object.__setattr__(self, "arms", arms)
-        if not isinstance(self.policies, tuple) or not self.policies or not arms:
+        if not isinstance(self.policies, tuple | list) or not self.policies or not arms:
             raise ValueError("policies and arms must be lists with an entry or more: leave them out for the defaults")
-        for name, value in [
-            *(("arms", each) for each in arms),
-            ("rounds", self.rounds),
-            ("trials", self.trials),
-            ("environments", self.environments),
-        ]:
+        counts = [("rounds", self.rounds), ("trials", self.trials), ("environments", self.environments)]
+        for name, value in [*counts, *(("arms", number) for number in arms)]:
             checks.count(name, value, least=1, why="leave it out for the default")
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Simulation:
-        """Read the settings of a file; an unknown one is an error that names the nearest known one."""
-        from hybandits.foundation.checks import nearest
-
-        known = [each.name for each in fields(cls)]
-        for key in settings:
-            if key not in known:
-                raise ValueError(f"unknown setting {key!r}{nearest(key, known)}: the settings are {', '.join(known)}")
-        values: dict[str, Any] = dict(settings)
-        if isinstance(values.get("policies"), list):
-            values["policies"] = tuple(values["policies"])
-        return cls(**values)
-
-    def world_settings(self) -> dict[str, Any]:
-        """Return the kind of the world and its settings, from text or a table, as a record keeps them."""
-        from hybandits.policies.by_name import read_spec
-
-        if isinstance(self.world, str):
-            kind, settings = read_spec(self.world)
-            return {"kind": kind, **settings}
-        if not isinstance(self.world, Mapping):
-            raise ValueError(
-                f'world must be text or a table such as {{kind = "churn", every = 100}}, got {self.world!r}'
-            )
-        return {"kind": "linear", **self.world}
-
-    def experiment(self, beside: Path | None = None) -> Experiment:
-        """Make the record of the simulation.
-
-        Parameters
-        ----------
-        beside : Path, optional
-            A folder in which a data set is looked for if it is not in the current one.
-
-        Returns
-        -------
-        Experiment
-            With protocol "own". Its policies have been constructed once, so that wrong settings are noticed here.
-        """
-        from hybandits.experiments.record import Experiment, environment_seeds, grid
-        from hybandits.experiments.worlds import make_world, number_of_arms, world_class
-        from hybandits.foundation.checks import parameters_of
-        from hybandits.foundation.files import sha256
-        from hybandits.policies.by_name import make_policy
-
-        settings = self.world_settings()
-        data = find_data(settings, beside)
-        if data is not None:
-            settings |= {"data": str(data), "sha256": settings.get("sha256") or sha256(data)}
-        world = make_world(settings, d1=self.d1, d2=self.d2, arms=self.arms[0], noise=self.noise, seed=0)
-        takes = parameters_of(world_class(settings["kind"]))
-        arms = tuple(dict.fromkeys(self.arms)) if "arms" in takes else (number_of_arms(world),)
-        for name, actual in (("d1", world.d1), ("d2", world.d2), ("arms", arms)):
-            if getattr(self, name) not in (actual, getattr(type(self), name)):
-                raise ValueError(f"{name} cannot be given: the world decides, and has {name} = {actual}")
-        linear = {name: settings.pop(name) for name in LINEAR if settings["kind"] == "linear" and name in settings}
-        if data is not None:
-            settings["data"] = data.name
-        record = Experiment(
-            name=self.name,
-            d1=int(world.d1),
-            d2=int(world.d2),
-            arms=arms,
-            horizon=self.rounds,
-            seeds=environment_seeds(self.seed, self.environments),
-            trials=self.trials,
-            noise=float(settings.get("factor", 1.0) * self.noise if "noise" in takes else world.noise),
-            policies=tuple(entry(policy, noise=float(world.noise)) for policy in self.policies),
-            points=grid(self.rounds, POINTS),
-            probes=(self.rounds,),
-            world_settings={} if settings == {"kind": "linear"} else settings,
-            **linear,
-        )
-        for number in arms:  # notice a wrong setting now, not in a worker
-            record.world(number, record.seeds[0], None if data is None else str(data))
-            shape = {"d1": record.d1, "d2": record.d2, "arms": number, "horizon": record.horizon}
-            for policy in record.policies:
-                make_policy(policy.policy, policy.settings, **shape, seed=0)
-        return record
+        object.__setattr__(self, "arms", arms)
 
 
-def experiment(settings: Mapping[str, Any]) -> Experiment:
+def experiment(settings: Mapping[str, Any], beside: Path | None = None) -> Experiment:
     """Make the record of a simulation from values for some of the settings of `Simulation`.
+
+    Parameters
+    ----------
+    settings : mapping
+        Unknown settings are refused.
+    beside : Path, optional
+        A folder to search for a data set that is not in the current one.
+
+    Returns
+    -------
+    Experiment
+        With protocol "own". Its world and policies have been constructed once, which checks their settings.
 
     Examples
     --------
@@ -165,7 +92,63 @@ def experiment(settings: Mapping[str, Any]) -> Experiment:
     >>> record.horizon, record.policies[0].settings
     (100, {'noise': 0.1})
     """
-    return Simulation.of(settings).experiment()
+    from hybandits.experiments.record import Experiment, environment_seeds, grid
+    from hybandits.experiments.worlds import make_world, number_of_arms, world_class
+    from hybandits.foundation.checks import nearest, parameters_of
+    from hybandits.foundation.files import sha256
+    from hybandits.policies.by_name import make_policy
+
+    known = [each.name for each in fields(Simulation)]
+    for key in settings:
+        if key not in known:
+            raise ValueError(f"unknown setting {key!r}{nearest(key, known)}: the settings are {', '.join(known)}")
+    given = Simulation(**settings)
+    world_settings = _world_settings(given.world)
+    kind = world_settings["kind"]
+    data = find_data(world_settings, beside)
+    if data is not None:
+        world_settings |= {"data": str(data), "sha256": world_settings.get("sha256") or sha256(data)}
+    world = make_world(world_settings, d1=given.d1, d2=given.d2, arms=given.arms[0], noise=given.noise, seed=0)
+    takes = parameters_of(world_class(kind))
+    arms = tuple(dict.fromkeys(given.arms)) if "arms" in takes else (number_of_arms(world),)
+    for name, actual in (("d1", world.d1), ("d2", world.d2), ("arms", arms)):
+        if getattr(given, name) not in (actual, getattr(Simulation, name)):
+            raise ValueError(f"{name} cannot be given: the world decides, and has {name} = {actual}")
+    linear = {name: world_settings.pop(name) for name in LINEAR if kind == "linear" and name in world_settings}
+    if data is not None:
+        world_settings["data"] = data.name
+    record = Experiment(
+        name=given.name,
+        d1=int(world.d1),
+        d2=int(world.d2),
+        arms=arms,
+        horizon=given.rounds,
+        seeds=environment_seeds(given.seed, given.environments),
+        trials=given.trials,
+        noise=float(world_settings.get("factor", 1.0) * given.noise if "noise" in takes else world.noise),
+        policies=tuple(entry(policy, noise=float(world.noise)) for policy in given.policies),
+        points=grid(given.rounds, POINTS),
+        probes=(given.rounds,),
+        world_settings={} if world_settings == {"kind": "linear"} else world_settings,
+        **linear,
+    )
+    for number in arms:  # a wrong setting fails now, not in a worker
+        record.world(number, record.seeds[0], None if data is None else str(data))
+        shape = {"d1": record.d1, "d2": record.d2, "arms": number, "horizon": record.horizon}
+        for policy in record.policies:
+            make_policy(policy.policy, policy.settings, **shape, seed=0)
+    return record
+
+
+def _world_settings(world: Any) -> dict[str, Any]:
+    from hybandits.policies.by_name import read_spec
+
+    if isinstance(world, str):
+        kind, settings = read_spec(world)
+        return {"kind": kind, **settings}
+    if not isinstance(world, Mapping):
+        raise ValueError(f'world must be text or a table such as {{kind = "churn", every = 100}}, got {world!r}')
+    return {"kind": "linear", **world}
 
 
 def find_data(world_settings: Mapping[str, Any], beside: Path | None = None) -> Path | None:
@@ -182,8 +165,7 @@ def find_data(world_settings: Mapping[str, Any], beside: Path | None = None) -> 
 def entry(policy: str | Mapping[str, Any], *, noise: float) -> Entry:
     """Make the entry of a policy, from text or a table as `hybandits.policies.by_name.parse_policy` takes them.
 
-    The settings may have a `name`, which results then go by. A policy that needs a noise level gets that of the world
-    unless its settings contain one; `HyThompson` and `HyIDS` learn the noise by themselves.
+    The setting `name` names it in the results. `hybandits.policies.by_name.with_noise` adds the noise level.
 
     >>> from hybandits.experiments.config import entry
     >>> entry("HyLinUCB:ridge=0.5", noise=0.1)

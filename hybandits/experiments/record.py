@@ -1,7 +1,7 @@
 """An experiment as a record: everything that its results depend on, and nothing else.
 
-A record splits into units (one number of arms, one environment, some trials) that are independent of each other, so
-they may run anywhere and in any order. `runner` runs them, `results` stores and reads them; nothing runs here.
+A record splits into independent units: one number of arms, one environment, some trials. `runner` runs them, `results`
+stores and reads them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hybandits.policies.by_name import digest_of_class, is_import_path, nested_p
 from hybandits.simulation.worlds import LAWS, World
 
 Protocol = Literal["released", "written", "own"]
-"""Whose setup it is: the paper's released code, the paper as written, or the user's own."""
+"""Setup of the paper's released code, of the paper as written, or of the user."""
 
 DESIGN = ("lambda_min_v", "rho_x", "rho_z", "z_norm")
 """Measures of the design matrix, one number per probe (see `design_matrix.measure`)."""
@@ -28,9 +28,8 @@ DESIGN = ("lambda_min_v", "rho_x", "rho_z", "z_norm")
 DESIGN_BY_ARM = ("pulls", "lambda_min_w", "sigma_max_b")
 """Measures of every arm's block, one number per probe and arm."""
 
-
-LATER_FIELDS = ("log", "world_settings", "design_ridge", "origins")
-"""Fields of a record that came after the first files."""
+OPTIONAL = ("log", "world_settings", "design_ridge", "origins")
+"""Fields of a record that files leave out unless they are used."""
 
 
 class ResultsError(Exception):
@@ -44,14 +43,12 @@ class Entry:
     Attributes
     ----------
     name : str
-        What results call it.
+        Name of the policy in the results.
     policy : str
-        The name of its class: one of `hybandits.policies.by_name.policy_names` or `wrapper_names`, in which capitals do
-        not matter, or ``package.module:Class``. The record keeps the class's own spelling.
+        Name of its class, as `hybandits.policies.by_name` reads it. The record keeps the class's own spelling.
     settings : mapping
-        Keyword arguments of the class as JSON-able values; capitals do not matter in the kind of an exploration
-        coefficient either. A wrapped policy is a table with the key `class` and its settings. The shape and the seed
-        come from the unit, and so do the number of arms and the horizon where the class takes them.
+        Keyword arguments of the class as JSON-able values; a wrapped policy is a table with the key `class`. Shape and
+        seed come from the unit, and so do the number of arms and the horizon where the class takes them.
     learns_from : int, optional
         See `hybandits.simulation.play.Player`.
     """
@@ -75,7 +72,7 @@ class Experiment:
     name : str
         Names its folder: letters, digits, - and _. It may be run with several protocols.
     protocol : {"released", "written", "own"}
-        Whose setup it is.
+        Setup of the paper's released code, of the paper as written, or of the user.
     d1, d2, horizon : int
         Numbers of shared and of arm-specific features, and of rounds.
     arms : tuple of int
@@ -83,7 +80,7 @@ class Experiment:
     seeds : tuple of int
         One per environment. Contexts and parameters are functions of the seed; the noise is one of seed and trial.
     trials, trials_per_unit : int
-        How often every environment is played, and how many trials make a unit; 0 for all.
+        Number of trials in each environment and in each unit; 0 for all.
     noise, law, theta_bound, beta_bound, fresh_contexts
         See `hybandits.simulation.worlds.Synthetic`. The noise is that of the rewards as policies see them, after any
         factor; the law and the bounds are for linear worlds only.
@@ -99,8 +96,8 @@ class Experiment:
     world_settings : mapping
         The kind and settings of the world (`hybandits.experiments.worlds.make_world`). Empty for the paper's world.
     log : mapping, optional
-        Which log contexts and means come from, and how it is used (`evaluation.log_world.LogWorld`). Then the seeds are
-        those of the noise alone, and every policy and trial is a unit of its own.
+        The log of contexts and means, and its settings (`evaluation.log_world.LogWorld`). The seeds are then those of
+        the noise alone, and every policy and trial is a unit of its own.
     origins : mapping of str to str
         The SHA-256 of the file of each class of one's own. By default the classes are imported to look it up; reading
         a record imports nothing.
@@ -161,16 +158,13 @@ class Experiment:
         if self.points[-1:] != (self.horizon,):
             raise ValueError(f"points must end at the horizon {self.horizon}, got {self.points[-1:]}: add it")
         if self.origins is None:
-            object.__setattr__(self, "origins", {name: digest_of_class(name) for name in self.own_classes})
-
-    @property
-    def own_classes(self) -> list[str]:
-        """The classes that are not of hybandits, by the names under which they are imported."""
-        names = [name for entry in self.policies for name, _ in nested_policies(entry.policy, entry.settings)]
-        return sorted({name for name in (*names, self.world_settings.get("kind", "")) if is_import_path(name)})
+            classes = [name for entry in self.policies for name, _ in nested_policies(entry.policy, entry.settings)]
+            classes.append(self.world_settings.get("kind", ""))
+            own = sorted({name for name in classes if is_import_path(name)})
+            object.__setattr__(self, "origins", {name: digest_of_class(name) for name in own})
 
     def check_origins(self) -> None:
-        """Raise ResultsError unless the files of the classes of one's own are those that were recorded."""
+        """Raise ResultsError if the file of a class of one's own differs from the recorded one."""
         for name, digest in self.origins.items():
             if digest_of_class(name) != digest:
                 raise ResultsError(
@@ -180,11 +174,11 @@ class Experiment:
 
     @property
     def key(self) -> str:
-        """What folders and figures call it, e.g. setting-1/released."""
+        """Name and protocol, as in setting-1/released."""
         return f"{self.name}/{self.protocol}"
 
     def world(self, arms: int, seed: int, data: str | None = None) -> World:
-        """The world of one number of arms and one seed; `data` is where the file of a data set is."""
+        """Make the world of one number of arms and one seed; `data` is the path of a data set's file."""
         kind, own, relayed = split_settings(self.world_settings)
         if kind == "linear":
             own |= {
@@ -199,19 +193,19 @@ class Experiment:
 
     @property
     def needs_data(self) -> bool:
-        """Whether it plays on a log or on a data set in a file, which must be there to run it."""
+        """True if the experiment needs a log or the file of a data set to run."""
         return self.log is not None or "sha256" in self.world_settings
 
     @property
     def world_in_words(self) -> str:
-        """How features and rewards are drawn, unless they come from a log."""
+        """Law of the features and settings of the world, unless they come from a log."""
         kind, own, relayed = split_settings(self.world_settings)
         own = {name: value for name, value in own.items() if name != "sha256"}
         values = ", ".join(f"{name} {value}" for name, value in (own | relayed).items())
         return (self.law if kind == "linear" else kind) + (f" ({values})" if values else "")
 
     def units(self) -> Iterator[Unit]:
-        """The units, with the largest number of arms first."""
+        """Yield the units, with the largest number of arms first."""
         size = 1 if self.log is not None else self.trials_per_unit or self.trials
         policies = ("",) if self.log is None else tuple(entry.name for entry in self.policies)
         for arms in sorted(self.arms, reverse=True):
@@ -221,11 +215,10 @@ class Experiment:
                         yield Unit(self, arms, environment, first, min(first + size, self.trials), policy)
 
     def plain(self) -> dict[str, Any]:
-        """The record as JSON-able values."""
+        """Return the record as JSON-able values."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=dict))
-        # Fields that came after the first files are left out unless used, so that old records stay equal.
-        for name in LATER_FIELDS:
-            if not getattr(self, name):
+        for name in OPTIONAL:
+            if not plain[name]:
                 del plain[name]
         for entry in plain["policies"]:
             if entry["learns_from"] is None:
@@ -234,21 +227,18 @@ class Experiment:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Experiment:
-        """The record that `plain` was called on."""
-        known = {f.name for f in fields(cls)}
-        given = set(plain) | set(LATER_FIELDS)
-        if given != known:
-            differing = sorted(given ^ known)
-            raise ResultsError(f"the record's fields are not those of this version (differing: {', '.join(differing)})")
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()
-        }
+        """Return the record that `plain` was called on."""
+        differing = {each.name for each in fields(cls)} ^ {*plain, *OPTIONAL}
+        if differing:
+            words = ", ".join(sorted(differing))
+            raise ResultsError(f"the record's fields are not those of this version (differing: {words})")
+        values: dict[str, Any] = {"origins": {}, **plain}
+        values |= {name: tuple(value) for name, value in plain.items() if isinstance(value, list)}
         values["policies"] = tuple(Entry(**entry) for entry in plain["policies"])
-        values.setdefault("origins", {})
         return cls(**values)
 
     def only(self, policies: Sequence[str]) -> Experiment:
-        """The same experiment with these policies only; capitals do not matter."""
+        """Return the experiment with these policies only; capitals do not matter."""
         wanted = {name.lower() for name in policies}
         return replace(self, policies=tuple(entry for entry in self.policies if entry.name.lower() in wanted))
 
@@ -268,12 +258,12 @@ class Unit(NamedTuple):
 
     @property
     def policies(self) -> tuple[Entry, ...]:
-        """The policies that play."""
+        """Entries of the policies that play."""
         return tuple(entry for entry in self.experiment.policies if self.policy in ("", entry.name))
 
     @property
     def name(self) -> str:
-        """Unique within its experiment."""
+        """Name of the unit, unique within its experiment."""
         part = f"-trials{self.first}-{self.last - 1}" if self.experiment.trials_per_unit else ""
         if self.policy:
             part = f"-trial{self.first}-" + re.sub(r"[^A-Za-z0-9]+", "-", self.policy).strip("-")
@@ -281,7 +271,7 @@ class Unit(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where its results are within the folder."""
+        """Path of its results within the folder."""
         return f"units/{self.experiment.name}/{self.experiment.protocol}/{self.name}.parquet"
 
     @property
@@ -291,11 +281,11 @@ class Unit(NamedTuple):
 
     @property
     def seed(self) -> int:
-        """The seed of the environment."""
+        """Seed of the environment."""
         return self.experiment.seeds[self.environment]
 
     def plain(self) -> dict[str, Any]:
-        """The unit as JSON-able values."""
+        """Return the unit as JSON-able values."""
         named = {"arms": self.arms, "environment": self.environment, "first": self.first, "last": self.last}
         if self.policy:
             named["policy"] = self.policy  # type: ignore[assignment]
@@ -307,7 +297,7 @@ SEED_RANGE = 1074926307
 
 
 def environment_seeds(seed: int, count: int) -> tuple[int, ...]:
-    """Seeds of `count` environments, drawn as the paper's released code draws them from one seed.
+    """Draw seeds of `count` environments from one seed, as the paper's released code does.
 
     >>> environment_seeds(194821263, 5)
     (999911575, 8638682, 747366245, 122115198, 832331496)
@@ -317,7 +307,7 @@ def environment_seeds(seed: int, count: int) -> tuple[int, ...]:
 
 
 def grid(horizon: int, size: int, keep: Sequence[int] = (1000, 2500, 5000, 10_000)) -> tuple[int, ...]:
-    """Rounds at which to keep the regret: half evenly spaced, half by constant factors, and those of `keep`.
+    """Return rounds at which to keep the regret: half evenly spaced, half by constant factors, and those of `keep`.
 
     >>> grid(80_000, 120)[-1], len(grid(80_000, 120)) <= 130
     (80000, True)

@@ -1,11 +1,12 @@
 """Results as files: one Parquet table per unit, a manifest of the folder, and all of them read back as `Results`.
 
 A unit's table has one row per policy and trial and carries its record. The manifest has the records of the folder and
-the SHA-256 of every unit, and says what may be added.
+the SHA-256 of every unit; results of other records, versions, scales or seeds are not added.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
 from hybandits.foundation import __version__
-from hybandits.foundation.checks import FloatArray, short
+from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.files import sha256, write_atomically
 
 MANIFEST = "manifest.json"
@@ -117,28 +118,26 @@ def write_unit(folder: Path, unit: Unit, runs: Sequence[Run]) -> str:
     return sha256(path)
 
 
-def read_header(path: Path, digest: str | None = None) -> dict[str, Any]:
-    """Read the header of a unit's file; ResultsError if it is damaged or of another format.
+def read_unit(folder: Path, unit: Unit, digest: str | None = None) -> pa.Table:
+    """Read a unit's table; ResultsError if the file is damaged, of another format, or of another record.
 
     `digest` is the SHA-256 in the manifest; a file that was saved just before its run was killed has none there.
     """
+    path = folder / unit.path
     try:
-        if digest is not None and sha256(path) != digest:
+        content = path.read_bytes()
+        if digest is not None and hashlib.sha256(content).hexdigest() != digest:
             raise ValueError("its SHA-256 is not the one in the manifest")
-        header: dict[str, Any] = json.loads((pq.read_schema(path).metadata or {})[b"hybandits"])
+        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
+        header = json.loads((table.schema.metadata or {})[b"hybandits"])
         _check_format(path, header)
+        stored = header["unit"]
     except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as problem:
         raise _damaged(path, problem) from None
-    return header
-
-
-def read_unit(path: Path, digest: str | None = None) -> tuple[pa.Table, dict[str, Any]]:
-    """Read a unit's table and its header; ResultsError if the file is not a complete result of this format."""
-    header = read_header(path, digest)
-    try:
-        return pq.read_table(path, page_checksum_verification=True), header
-    except (OSError, pa.ArrowException) as problem:
-        raise _damaged(path, problem) from None
+    if stored != unit.plain():
+        words = difference(stored["experiment"], unit.experiment.plain())
+        raise ResultsError(f"{path} holds results of a different record{words}: {REMEDY}")
+    return table
 
 
 def _check_format(path: Path, content: Mapping[str, Any]) -> None:
@@ -154,17 +153,17 @@ def _damaged(path: Path, problem: Exception) -> ResultsError:
 # ------------------------------------------------------------------ the manifest
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> dict[str, Any]:
     """Read a folder's manifest; ResultsError if there is none of this format."""
-    parts = {"version": str, "versions": dict, "experiments": list, "units": dict, "commands": list}
+    path = folder / MANIFEST
     try:
         manifest: dict[str, Any] = json.loads(path.read_text())
         _check_format(path, manifest)
-        for name, kind in parts.items():
-            if not isinstance(manifest.get(name, kind() if name == "commands" else None), kind):
+        for name, kind in {"version": str, "versions": dict, "experiments": list, "units": dict}.items():
+            if not isinstance(manifest[name], kind):
                 raise ValueError(f"{name} is not a {kind.__name__}")
     except (FileNotFoundError, NotADirectoryError):
-        raise ResultsError(f"{path.parent} holds no results: run hybandits reproduce or simulate first") from None
+        raise ResultsError(f"{folder} holds no results: run hybandits reproduce or simulate first") from None
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise _damaged(path, problem) from None
     return manifest
@@ -178,16 +177,20 @@ def joined_manifest(
     ResultsError if the folder has results of the same experiments with other records, or of another version, scale or
     seed: those are never mixed. A record without saved units may be replaced.
     """
-    known = read_manifest(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
+    known: dict[str, Any] = {}
+    if (folder / MANIFEST).exists():
+        known = read_manifest(folder)
+    elif any((folder / "units").rglob("*.parquet")):
+        raise ResultsError(f"{folder} has units but no {MANIFEST}: {REMEDY}")
+    if known.get("version", __version__) != __version__:
+        raise ResultsError(
+            f"{folder} holds results of hybandits {known['version']}, but this is hybandits {__version__}: {REMEDY}"
+        )
     kept: dict[str, Any] = {
         f"{e['name']}/{e['protocol']}": e
         for e in known.get("experiments", [])
         if any((folder / "units" / e["name"] / e["protocol"]).glob("*.parquet"))
     }
-    if known.get("version", __version__) != __version__:
-        raise ResultsError(
-            f"{folder} holds results of hybandits {known['version']}, but this is hybandits {__version__}: {REMEDY}"
-        )
     if not kept:
         known = {}
     versions = {"python": platform.python_version(), **{n: version(n) for n in ("numpy", "numba", "pyarrow")}}
@@ -195,22 +198,20 @@ def joined_manifest(
     for name, value in {"numpy": versions["numpy"], "numba": versions["numba"], **about}.items():
         if earlier.get(name, value) != value:
             raise ResultsError(f"{folder} holds results with {name} {earlier[name]}, this run has {value}: {REMEDY}")
-    adds = any(not (folder / unit.path).exists() for record in records for unit in record.units())
     for record in records:
         there = kept.setdefault(record.key, record.plain())
         if there != record.plain():
             words = difference(there, record.plain())
             raise ResultsError(f"{folder} holds results of a different {record.key}{words}: {REMEDY}")
-    commands = list(dict.fromkeys([*known.get("commands", []), *([] if command is None else [command])]))
     # A list of commands that does not give all results would mislead.
-    misleading = (known and "commands" not in known) or (command is None and adds)
+    complete = command is not None and ("commands" in known or not known)
     return {
         "format": FORMAT,
         "version": __version__,
         "versions": known.get("versions", versions),
         **{name: value for name, value in known.items() if name in ABOUT},
         **about,
-        **({"commands": commands} if commands and not misleading else {}),
+        **({"commands": list(dict.fromkeys([*known.get("commands", []), command]))} if complete else {}),
         "experiments": [kept[key] for key in sorted(kept)],
         "units": {path: digest for path, digest in known.get("units", {}).items() if (folder / path).exists()},
     }
@@ -220,17 +221,10 @@ def difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
     """Return in which fields a plain record in a folder differs from another, in words within parentheses."""
     words = []
     for name in dict.fromkeys([*here, *there]):
-        before, now = there.get(name, ()), here.get(name, ())
-        if before == now:
-            continue
-        if name == "seeds" and len(before) != len(now):
-            words.append(f"environments: {len(before)} there and {len(now)} here")
-        elif name == "origins":
-            words.append("the source of a class has changed")
-        elif name in ("seeds", "policies", "log"):
-            words.append(f"different {name}")
-        else:
-            words.append(f"{name} is {short(before)} there and {short(now)} here")
+        before, now = there.get(name), here.get(name)
+        if before != now:
+            long = isinstance(before, list | dict) or isinstance(now, list | dict)
+            words.append(f"different {name}" if long else f"{name} is {before} there and {now} here")
     return f" ({', '.join(words)})"
 
 
@@ -294,28 +288,26 @@ class Outcome:
         """The names of the policies, in the order of the record."""
         return [entry.name for entry in self.experiment.policies]
 
-    def _rows(self, policy: str, arms: int) -> pa.Table:
-        table = self.tables[arms]
+    def _rows(self, policy: str, arms: int | None) -> pa.Table:
+        table = self.tables[self.arms[0] if arms is None else arms]
         rows = table.filter(pc.equal(table["policy"], policy))
         return rows.sort_by([("environment", "ascending"), ("trial", "ascending")])
 
     def regret(self, policy: str, arms: int | None = None) -> FloatArray:
         """Cumulative regret, of shape (runs, points); without `arms`, of the smallest complete case."""
-        rows = self._rows(policy, self.arms[0] if arms is None else arms)
-        return np.array(rows["regret"].to_pylist())
+        return np.array(self._rows(policy, arms)["regret"].to_pylist())
 
     def final(self, policy: str, arms: int | None = None) -> FloatArray:
         """The regret of every run after the last round."""
-        last: FloatArray = self.regret(policy, arms)[:, -1]
-        return last
+        return np.asarray(self.regret(policy, arms)[:, -1])
 
     def environments(self, policy: str, arms: int | None = None) -> FloatArray:
         """The number of every run's environment."""
-        return np.array(self._rows(policy, self.arms[0] if arms is None else arms)["environment"].to_pylist())
+        return np.array(self._rows(policy, arms)["environment"].to_pylist())
 
     @property
     def has_independent_trials(self) -> bool:
-        """Whether trials are independent of each other: each draws contexts of its own, or all play one log."""
+        """True if each trial draws contexts of its own, or if all play one log."""
         return self.experiment.fresh_contexts or self.experiment.log is not None
 
     def independent_units(self, policy: str, arms: int | None = None) -> NDArray[Any]:
@@ -328,7 +320,7 @@ class Outcome:
         """Measures of the policy's design matrix; None if it was not measured or the policy has none."""
         if not self.experiment.probes:
             return None
-        rows = self._rows(policy, self.arms[0] if arms is None else arms)
+        rows = self._rows(policy, arms)
         if rows["lambda_min_v"].null_count:
             return None
         names = [*DESIGN, *(DESIGN_BY_ARM if self.experiment.by_arm else ())]
@@ -354,39 +346,36 @@ class Results:
         return [p for p in ("released", "written", "own") if any(q == p for _, q in self.outcomes)]
 
 
-def read_results(folder: Path) -> Results:
+def read_results(folder: Path, known: Mapping[str, pa.Table] | None = None) -> Results:
     """Read the folder that `runner.run` has filled; numbers of arms of which units are missing are left out.
 
-    ResultsError if a file is damaged or does not belong there, or no number of arms is complete.
+    Tables in `known`, by the paths of their units, are not read again. ResultsError if a file is damaged or does not
+    belong there, or no number of arms is complete.
     """
-    path = folder / MANIFEST
-    manifest = read_manifest(path)
+    manifest = read_manifest(folder)
     try:
         records = [Experiment.from_plain(plain) for plain in manifest["experiments"]]
     except (ResultsError, ValueError, KeyError, TypeError) as problem:
+        path = folder / MANIFEST
         raise ResultsError(f"{path} holds a record that cannot be read ({problem}): remove it") from None
+    tables = dict(known or {})
     outcomes: dict[tuple[str, str], Outcome] = {}
-    found, total = 0, 0
-    for experiment in records:
-        tables: dict[int, list[pa.Table]] = {arms: [] for arms in experiment.arms}
-        for unit in experiment.units():
-            file = folder / unit.path
-            total += 1
-            if not file.exists():
-                tables.pop(unit.arms, None)
-                continue
-            found += 1
-            if unit.arms in tables:
-                table, header = read_unit(file, manifest["units"].get(unit.path))
-                if header["unit"] != unit.plain():
-                    raise ResultsError(f"{file} belongs to another record than {path} lists: remove it and run again")
-                tables[unit.arms].append(table)
-        cases = {arms: pa.concat_tables(parts) for arms, parts in tables.items()}
+    units = [unit for record in records for unit in record.units()]
+    saved = {unit.path for unit in units if (folder / unit.path).exists()}
+    for record in records:
+        cases = {}
+        for arms in record.arms:
+            case = [unit for unit in record.units() if unit.arms == arms]
+            if all(unit.path in saved for unit in case):
+                for unit in case:
+                    if unit.path not in tables:
+                        tables[unit.path] = read_unit(folder, unit, manifest["units"].get(unit.path))
+                cases[arms] = pa.concat_tables([tables[unit.path] for unit in case])
         if cases:
-            outcomes[experiment.name, experiment.protocol] = Outcome(experiment=experiment, tables=cases)
+            outcomes[record.name, record.protocol] = Outcome(experiment=record, tables=cases)
     if not outcomes:
         raise ResultsError(
-            f"{folder} has {found} of {total} units, too few for any number of arms: run the command that filled it "
-            "again"
+            f"{folder} has {len(saved)} of {len(units)} units, too few for any number of arms: run the command that "
+            "filled it again"
         )
     return Results(folder=folder, manifest=manifest, outcomes=outcomes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -19,21 +20,17 @@ from hybandits.evaluation.log_world import LogWorld
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
 from hybandits.experiments.results import (
     MANIFEST,
-    REMEDY,
     Results,
     Run,
-    difference,
     joined_manifest,
-    read_header,
     read_results,
     read_unit,
     write_manifest,
     write_unit,
 )
-from hybandits.foundation import __version__
 from hybandits.foundation.files import clear_parts, make_writable_folder, naming, sha256
 from hybandits.policies.base import Policy, RidgePolicy
-from hybandits.policies.by_name import is_import_path, make_policy, nested_policies
+from hybandits.policies.by_name import make_policy
 from hybandits.policies.ucb import DisLinUCB
 from hybandits.simulation.play import Player, play
 from hybandits.simulation.worlds import World
@@ -172,7 +169,7 @@ def measure(policy: Policy, arms: int, ridge: float | None = None) -> dict[str, 
 
 
 def timed_unit(job: Job, report: Report) -> tuple[list[Run], dict[str, float]]:
-    """`run_unit`, with the seconds it took by the clock and of the processor."""
+    """Run a unit and measure the seconds by the clock and of the processor."""
     clock, processor = time.perf_counter(), time.process_time()
     runs = run_unit(job, report)
     spent = {"seconds": time.perf_counter() - clock, "processor_seconds": time.process_time() - processor}
@@ -181,24 +178,13 @@ def timed_unit(job: Job, report: Report) -> tuple[list[Run], dict[str, float]]:
 
 def compile_loops(experiments: Iterable[Experiment], data: str | None = None) -> None:
     """Play two rounds of everything, so that workers find the machine code on disk instead of each compiling it."""
-    seen: set[tuple[str, tuple[str, ...]]] = set()
     for experiment in experiments:
-        kinds = {
-            tuple(name for name, _ in nested_policies(entry.policy, entry.settings)): entry
-            for entry in experiment.policies
-        }
-        law = experiment.world_in_words if experiment.log is None else "log"
-        new = {kind: entry for kind, entry in kinds.items() if (law, kind) not in seen}
-        if new:
-            seen |= {(law, kind) for kind in new}
-            # A world of one's own may not have every number of arms.
-            arms = min(experiment.arms) if is_import_path(experiment.world_settings.get("kind")) else 2
-            short = replace(
-                experiment, arms=(arms,), horizon=2, seeds=experiment.seeds[:1], trials=1, trials_per_unit=0,
-                points=(2,), probes=(), policies=tuple(new.values()),
-            )  # fmt: skip
-            for unit in short.units():
-                run_unit(Job(unit, data if experiment.needs_data else None))
+        short = replace(
+            experiment, arms=experiment.arms[:1], horizon=2, seeds=experiment.seeds[:1], trials=1, trials_per_unit=0,
+            points=(2,), probes=(),
+        )  # fmt: skip
+        for unit in short.units():
+            run_unit(Job(unit, data if experiment.needs_data else None))
 
 
 # ------------------------------------------------------------------ all units
@@ -254,25 +240,23 @@ def run(
     except ValueError as problem:
         raise ResultsError(str(problem)) from None
     manifest = joined_manifest(folder, records, about or {}, command)
-    todo: list[Unit] = []
-    done: list[Unit] = []
-    units = manifest["units"]
-    for record in records:
-        for unit in record.units():
-            if _is_there(folder, unit, units.get(unit.path)):
-                done.append(unit)
-                # A run that was killed just after saving the unit has not entered it.
-                units.setdefault(unit.path, sha256(folder / unit.path))
-            else:
-                todo.append(unit)
+    units = [unit for record in records for unit in record.units()]
+    todo, tables = [], {}
+    for unit in units:
+        if (folder / unit.path).exists():
+            tables[unit.path] = read_unit(folder, unit, manifest["units"].get(unit.path))
+            # A run that was killed just after saving the unit has not entered it.
+            manifest["units"].setdefault(unit.path, sha256(folder / unit.path))
+        else:
+            todo.append(unit)
     todo.sort(key=cost, reverse=True)
-    clear_parts([folder / MANIFEST, *(folder / unit.path for unit in (*todo, *done))])
+    clear_parts([folder / MANIFEST, *(folder / unit.path for unit in units)])
     write_manifest(folder, manifest)
     if todo:
         place = None if data is None else str(Path(data).resolve())
         compile_loops(records, place)
         jobs = [Job(unit, place if unit.experiment.needs_data else None) for unit in todo]
-        work = (engine or ProcessEngine()).map(timed_unit, jobs, _watched(records, todo, done, progress))
+        work = (engine or ProcessEngine()).map(timed_unit, jobs, _watched(units, todo, progress))
         with closing(work):  # workers end, whatever happens here
             for i, (runs, spent) in work:
                 unit = todo[i]
@@ -280,16 +264,18 @@ def run(
                 write_manifest(folder, manifest)
                 with naming(folder / TIMINGS), (folder / TIMINGS).open("a") as file:
                     file.write(json.dumps({"unit": unit.path, "rounds": unit.rounds, **spent}) + "\n")
-    return read_results(folder)
+    return read_results(folder, tables)
 
 
-def _watched(records: list[Experiment], todo: list[Unit], done: list[Unit], progress: Watch) -> Progress:
-    """The progress of an engine as that of the experiments."""
-    totals = {record.key: sum(unit.rounds for unit in record.units()) for record in records}
+def _watched(units: list[Unit], todo: list[Unit], progress: Watch) -> Progress:
+    """The progress of an engine as that of the experiments, beginning with the units that are done."""
+    totals, left = Counter[str](), Counter[str]()
+    for counter, counted in ((totals, units), (left, todo)):
+        for unit in counted:
+            counter[unit.experiment.key] += unit.rounds
+    for key, total in totals.items():
+        progress(key, total - left[key], total)
     so_far = [0] * len(todo)
-    for units, share in ((todo, 0), (done, 1)):
-        for unit in units:
-            progress(unit.experiment.key, share * unit.rounds, totals[unit.experiment.key])
 
     def advance(i: int, rounds: int) -> None:
         key = todo[i].experiment.key
@@ -309,17 +295,3 @@ def cost(unit: Unit) -> float:
     per_round = 2000 + unit.arms * (e.d2 * (e.d1 + e.d2) + e.d1**2)
     weight = sum(COSTS.get(entry.policy, 1.0) for entry in unit.policies)
     return float(e.horizon * (unit.last - unit.first) * weight * per_round)
-
-
-def _is_there(folder: Path, unit: Unit, digest: str | None) -> bool:
-    """Whether the unit's results are in the folder; ResultsError if others are in their place."""
-    path = folder / unit.path
-    if not path.exists():
-        return False
-    header = read_unit(path)[1] if digest is None else read_header(path, digest)
-    if header["version"] != __version__:
-        raise ResultsError(f"{path} was written by hybandits {header['version']}, this is {__version__}: {REMEDY}")
-    if header["unit"] != unit.plain():
-        words = difference(header["unit"]["experiment"], unit.plain()["experiment"])
-        raise ResultsError(f"{path} holds results of a different record{words}: {REMEDY}")
-    return True

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,23 +29,14 @@ FROM_THE_EXPERIMENT = ("d1", "d2", "arms", "noise", "seed")
 """Arguments of a world that come from the experiment, as far as its constructor takes them; the rest are settings."""
 
 PROMISED = ("d1", "d2", "noise", "fresh_contexts", "rounds", "noise_stream")
-"""What every world has (`hybandits.simulation.World`)."""
-
-PARQUET = (".parquet", ".pq")
-"""How the names of Parquet files end; all other files are read as CSV."""
-
-
-class Kind(NamedTuple):
-    """A kind of world: what it is, and what makes it."""
-
-    about: str
-    make: Any
+"""Attributes of every world (`hybandits.simulation.World`)."""
 
 
 def classification(*, data: str = TERRAIN, label: str = "", sha256: str = "", seed: int = 0) -> Classification:
     """Make the world of a data set: `terrain`, or a file whose class is in the column `label`, by default the last."""
+    labels: Any
     if data == TERRAIN:
-        features, labels = _terrain()
+        features, labels = terrain()
     else:
         digest = files.sha256(Path(data))
         if sha256 not in ("", digest):
@@ -57,13 +48,13 @@ def classification(*, data: str = TERRAIN, label: str = "", sha256: str = "", se
 
 
 KINDS = {
-    "linear": Kind("the paper's world", Synthetic),
-    "clicks": Kind("rewards of 0 and 1", Clicks),
-    "products": Kind("clicks on products with features of their own", Products),
-    "churn": Kind("arms that come and go", Churn),
-    "classification": Kind("a data set: the arms are the classes", classification),
+    "linear": (Synthetic, "the paper's world"),
+    "clicks": (Clicks, "rewards of 0 and 1"),
+    "products": (Products, "clicks on products with features of their own"),
+    "churn": (Churn, "arms that come and go"),
+    "classification": (classification, "a data set: the arms are the classes"),
 }
-"""The kinds of worlds. Their settings are the arguments of what makes them, and those of `RELAY`."""
+"""Kinds of worlds: the constructor and a description. Settings are its arguments and those of `RELAY`."""
 
 
 def split_settings(settings: Mapping[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
@@ -74,7 +65,7 @@ def split_settings(settings: Mapping[str, Any]) -> tuple[str, dict[str, Any], di
 
 
 def world_class(name: str) -> Any:
-    """Return what makes worlds of a kind, or a class of one's own, which is imported."""
+    """Return the constructor of a kind of world, or a class of one's own, which is imported."""
     if is_import_path(name):
         return import_class(name)
     if name not in KINDS:
@@ -82,7 +73,7 @@ def world_class(name: str) -> Any:
             f"world must be one of {', '.join(KINDS)}, or a class of your own as {FORM}, got {name!r}"
             f"{nearest(name, KINDS)}"
         )
-    return KINDS[name].make
+    return KINDS[name][0]
 
 
 def make_world(settings: Mapping[str, Any], *, d1: int, d2: int, arms: int, noise: float, seed: int) -> World:
@@ -91,14 +82,9 @@ def make_world(settings: Mapping[str, Any], *, d1: int, d2: int, arms: int, nois
     Parameters
     ----------
     settings : mapping
-        The `kind`, one of `KINDS` ("linear" if it is not there) or ``package.module:Class``, and its settings.
+        The `kind`, one of `KINDS` (by default "linear") or ``package.module:Class``, and its settings.
     d1, d2, arms, noise, seed
-        What the experiment gives to worlds that take it.
-
-    Returns
-    -------
-    World
-        Ready to be played in.
+        Arguments from the experiment, for worlds that take them.
 
     Examples
     --------
@@ -112,10 +98,7 @@ def make_world(settings: Mapping[str, Any], *, d1: int, d2: int, arms: int, nois
     offered: dict[str, Any] = {"d1": d1, "d2": d2, "arms": arms, "noise": noise, "seed": seed}
     world: World = construct(name, kind, {key: value for key, value in offered.items() if key in known} | own)
     if missing := [each for each in PROMISED if not hasattr(world, each)]:
-        raise ValueError(
-            f"{name} is not a world, because it has no {', '.join(missing)}: a world has {', '.join(PROMISED)}, see "
-            "docs/adding-a-world.md"
-        )
+        raise ValueError(f"{name} is not a world, it has no {', '.join(missing)}: see docs/adding-a-world.md")
     return Relayed(world=world, **relayed) if relayed else world
 
 
@@ -132,29 +115,11 @@ def number_of_arms(world: World) -> int:
 
 
 @lru_cache(maxsize=1)
-def _terrain() -> tuple[Any, Any]:
-    """The data set that is made, drawn once; do not write to it."""
-    return terrain()
-
-
-@lru_cache(maxsize=1)
 def read_table(path: Path | str, label: str | None = None, digest: str = "") -> tuple[FloatArray, list[str]]:
-    """Read features and labels from a file.
+    """Read features and labels, as text, from a CSV file with a header or a Parquet file.
 
-    Parameters
-    ----------
-    path : path
-        A Parquet file (.parquet), or a CSV file with a header.
-    label : str, optional
-        The column of the class; by default the last one. All other columns must be finite numbers.
-    digest : str
-        The SHA-256 of the file: a file is read once for each content.
-
-    Returns
-    -------
-    features : array of shape (rows, number of other columns)
-    labels : list of str
-        The class of every row, as text.
+    The labels are in the column `label`, by default the last one; all other columns must be finite numbers. A file is
+    read once for each `digest`, its SHA-256.
 
     Examples
     --------
@@ -167,7 +132,7 @@ def read_table(path: Path | str, label: str | None = None, digest: str = "") -> 
     """
     path = Path(path)
     try:
-        table = pq.read_table(path) if path.suffix.lower() in PARQUET else pa_csv.read_csv(path)
+        table = pq.read_table(path) if path.suffix.lower() in (".parquet", ".pq") else pa_csv.read_csv(path)
     except pa.ArrowException as problem:
         raise ValueError(f"{path} cannot be read ({problem}): give a CSV file with a header, or Parquet") from None
     names = table.column_names

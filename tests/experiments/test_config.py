@@ -120,10 +120,10 @@ def test_a_data_set_is_known_by_its_content(own_folder: Path) -> None:
     (own_folder / "lab").mkdir()
     path = own_folder / "lab" / "flowers.csv"
     path.write_text("kind,length,width\nrose,1,2\nlily,2,2.5\nrose,3,1\n")
-    simulation = Simulation(world="classification:data=flowers.csv,label=kind", rounds=10)
+    settings = {"world": "classification:data=flowers.csv,label=kind", "rounds": 10}
     with pytest.raises(ValueError, match=r"there is no data set flowers\.csv in the current folder"):
-        simulation.experiment()
-    record = simulation.experiment(beside=own_folder / "lab")
+        experiment(settings)
+    record = experiment(settings, own_folder / "lab")
     assert (record.d1, record.d2, record.arms) == (0, 3, (2,))
     assert record.world_settings == {
         "kind": "classification", "data": "flowers.csv", "label": "kind", "sha256": sha256(path),
@@ -213,7 +213,7 @@ def test_a_world_decides_on_what_its_constructor_does_not_take(modules: Path) ->
         ({"world": "drifting:Drfting"}, "drifting:Drfting cannot be imported .*no attribute 'Drfting'"),
         ({"world": "drifting:Drifting:spede=1"}, r"has no setting 'spede' \(did you mean speed\?\): it has speed"),
         ({"world": "fixed:Fixed", "arms": 7}, r"arms cannot be given: the world decides, and has arms = \(4,\)"),
-        ({"world": "fixed:NoWorld"}, "fixed:NoWorld is not a world, because it has no noise, fresh_contexts, rounds"),
+        ({"world": "fixed:NoWorld"}, "fixed:NoWorld is not a world, it has no noise, fresh_contexts, rounds"),
         (
             {"policies": ["softmax:Softmax:temperature=1", "softmax:Softmax:temperature=1"]},
             "names of policies must be different",
@@ -248,7 +248,7 @@ def test_an_interrupted_run_goes_on_and_a_changed_source_is_refused(modules: Pat
     (modules / "softmax.py").write_text(source + "\nX = 1\n")
     with pytest.raises(ResultsError, match="the source of softmax:Softmax has changed"):
         run_unit(Job(next(record.units())))
-    with pytest.raises(ResultsError, match=r"a different simulation/own .the source of a class has changed"):
+    with pytest.raises(ResultsError, match=r"a different simulation/own .different origins"):
         run([experiment(OWN)], modules / "out", engine=SerialEngine())
     assert contents(modules / "out") == before
     (modules / "softmax.py").write_text(source)

@@ -29,29 +29,29 @@ def test_a_unit_is_read_as_it_was_written(tmp_path: Path) -> None:
     runs += [Run(policy="HyLinUCB", trial=trial, regret=np.array([trial / 3])) for trial in (1, 0)]
     digest = write_unit(tmp_path, unit, runs)
     assert digest == sha256(tmp_path / unit.path)
-    table, header = read_unit(tmp_path / unit.path, digest)
+    table = read_unit(tmp_path, unit, digest)
     assert table.equals(unit_table(unit, runs))
-    assert header["unit"] == unit.plain()
     order = [(entry.name, trial) for entry in record.policies for trial in (0, 1)]
     rows = list(zip(table["policy"].to_pylist(), table["trial"].to_pylist(), strict=True))
     assert rows == [row for row in order if row != ("LinUCB", 0)]
     assert sorted(table["regret"].to_pylist()) == [[0.0], [1 / 3], [3.5]]
     assert table["rho_x"].null_count == 2
     with pytest.raises(ResultsError, match="its SHA-256 is not the one in the manifest"):
-        read_unit(tmp_path / unit.path, "0" * 64)
+        read_unit(tmp_path, unit, "0" * 64)
 
 
 def test_a_table_of_others_is_not_taken_for_a_result(tmp_path: Path) -> None:
     unit = next(EIGEN.units())
     table = unit_table(unit, [])
-    path = tmp_path / "table.parquet"
+    path = tmp_path / unit.path
+    path.parent.mkdir(parents=True)
     pq.write_table(table.replace_schema_metadata(None), path)
     with pytest.raises(ResultsError, match="damaged or was not written by hybandits"):
-        read_unit(path)
+        read_unit(tmp_path, unit)
     header = json.loads(table.schema.metadata[b"hybandits"])
     pq.write_table(table.replace_schema_metadata({"hybandits": json.dumps({**header, "format": 99})}), path)
     with pytest.raises(ResultsError, match="has results format 99"):
-        read_unit(path)
+        read_unit(tmp_path, unit)
 
 
 def test_a_unit_of_another_record_is_named(whole: Path, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_unit_of_another_record_is_named(whole: Path, tmp_path: Path) -> None:
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     manifest["units"][unit.path] = write_unit(tmp_path, next(replace(EIGEN, noise=0.5).units()), [])
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ResultsError, match=f"{path} belongs to another record than .*manifest.json lists"):
+    with pytest.raises(ResultsError, match=f"{path} holds results of a different record .noise is 0.5 there"):
         read_results(tmp_path)
 
 
@@ -96,8 +96,9 @@ def test_damaged_files_are_not_taken_for_results(whole: Path, tmp_path: Path) ->
                 attempt()
         assert path.read_bytes() == bad
     path.write_bytes(good[: len(good) // 2])
+    unit = next(unit for unit in EIGEN.units() if tmp_path / unit.path == path)
     with pytest.raises(ResultsError, match="damaged"):
-        read_unit(path)
+        read_unit(tmp_path, unit)
 
 
 def test_cases_that_are_not_whole_are_left_out(tmp_path: Path) -> None:
