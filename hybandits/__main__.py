@@ -29,11 +29,11 @@ app.command("report", short_help="Write the report again from saved results.")(e
 app.command("simulate", short_help="Run an experiment of your own.")(experiments.simulate)
 app.command("make-log", short_help="Write a synthetic click log.")(logs.make_log)
 app.command("convert", short_help="Convert a log to Parquet.")(logs.convert)
-app.command("describe", short_help="Say what is in a log.")(logs.describe)
+app.command("describe", short_help="Describe a log.")(logs.describe)
 app.command("fit", short_help="Fit a policy to a log.")(logs.fit)
-app.command("evaluate", short_help="Estimate what policies would have earned.")(logs.evaluate)
+app.command("evaluate", short_help="Estimate the rewards of policies from a log.")(logs.evaluate)
 app.command("serve", short_help="Serve decisions over HTTP.")(service.serve)
-app.add_typer(service.service, name="service", short_help="Look after the log of a decision service.")
+app.add_typer(service.service, name="service", short_help="Maintain the log of a decision service.")
 app.command("warmup", short_help="Compile everything now.")(warm_up.warmup)
 
 

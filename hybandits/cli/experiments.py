@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 ProtocolName = StrEnum("ProtocolName", ["released", "written", "both"])
 ScaleName = StrEnum("ScaleName", ["quick", "paper"])
 
-
-# Repeated here, since importing the module that has the list would slow down `hybandits --help`.
+# Repeated here, because importing the module with the list would slow down `hybandits --help`.
 ArmsName = StrEnum("ArmsName", ["articles", "positions"])
 
 Out = Annotated[Path, typer.Option(help="Folder for results, figures and the report. It is created if missing.")]
@@ -56,8 +55,7 @@ def list_experiments() -> None:
     typer.echo(f"  {'yahoo':<15} a reward model fitted to a click log; bandits are simulated on the rounds that follow")
     typer.echo(f"{'':18}d1=36, d2=6; fit on {paper.YAHOO_TRAIN:,} rounds; T={paper.YAHOO_ROUNDS:,}")
     typer.echo("protocols:  released (parameters of the published figure), written (parameters of the paper's text)")
-    in_the_paper = dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies)
-    typer.echo(f"policies:   for reproduce --policies: {', '.join(in_the_paper)}")
+    typer.echo(f"policies:   for reproduce --policies: {', '.join(_paper_policies())}")
     typer.echo(f"            for simulate, fit and evaluate --policy: {', '.join(policy_names())}")
     for name in wrapper_names():
         typer.echo(f'            around another policy: {name}:policy="HyLinUCB:noise=0.1"')
@@ -127,31 +125,28 @@ def reproduce(
         wanted = list(dict.fromkeys(names or (("yahoo",) if data is not None else paper.SETTINGS)))
         for name in wanted:
             _must_be_known("experiment", name, (*paper.SETTINGS, "yahoo"))
-        if "yahoo" not in wanted:
-            given = {"--train": train, "--rounds": rounds, "--trials": trials > 1, "--strict": strict}
-            given |= {"--arms": arms is not ArmsName.articles, "--released-defect": defect}
-            for option in (option for option, value in given.items() if value):
-                raise ValueError(f"{option} is for the yahoo experiment only: add yahoo to the names, or leave it out")
+        given = {"--train": train, "--rounds": rounds, "--trials": trials > 1, "--strict": strict}
+        given |= {"--arms": arms is not ArmsName.articles, "--released-defect": defect}
+        if "yahoo" not in wanted and any(given.values()):
+            option = next(option for option, value in given.items() if value)
+            raise ValueError(f"{option} is for the yahoo experiment only: add yahoo to the names, or leave it out")
         protocols: Any = ("released", "written") if protocol == "both" else (protocol.value,)
         start = paper.RELEASED_SEED if seed is None else seed
         synthetic = [name for name in wanted if name != "yahoo"]
         chosen: Any = {"scale": scale.value, "seed": start}
         records = paper.experiments(synthetic, protocols, **chosen)
         if environments is not None:
-            fresh = [
-                paper.fresh_experiment(name, protocol, environments=environments, **chosen)
-                for protocol in protocols
-                for name in synthetic
-                if name in paper.FRESH_NAMES
-            ]
-            if not fresh:
-                raise ValueError(
-                    f"--environments is for {', '.join(paper.FRESH_NAMES)}: name one of them, or leave it out"
-                )
-            records += fresh
+            names = [name for name in synthetic if name in paper.FRESH_NAMES]
+            if not names:
+                raise ValueError(f"--environments is for {', '.join(paper.FRESH_NAMES)}: name one, or leave it out")
+            fresh = [(name, protocol) for protocol in protocols for name in names]
+            records += [paper.fresh_experiment(*each, environments=environments, **chosen) for each in fresh]
         on_log = list(paper.YAHOO_POLICIES) if "yahoo" in wanted else []
         if policies is not None:
-            kept = _paper_policies(policies)
+            spelling = {name.lower(): name for name in _paper_policies()}
+            kept = [spelling.get(name.strip().lower(), name.strip()) for name in policies.split(",") if name.strip()]
+            for name in kept:
+                _must_be_known("policy", name, spelling.values())
             records = [record.only(kept) for record in records if any(e.name in kept for e in record.policies)]
             on_log = [name for name in on_log if name in kept]
         if not records and not on_log:
@@ -161,8 +156,8 @@ def reproduce(
         if on_log:
             from hybandits.paper import yahoo
 
-            quick = scale is ScaleName.quick
-            lengths = paper.QUICK_YAHOO if quick else (paper.YAHOO_TRAIN, paper.YAHOO_ROUNDS)
+            full = scale is ScaleName.paper
+            lengths = (paper.YAHOO_TRAIN, paper.YAHOO_ROUNDS) if full else paper.QUICK_YAHOO
             size = {"train": train or lengths[0], "rounds": rounds or lengths[1]}
             with Bars() as progress:
                 prepared = yahoo.prepare_log(out, data, **size, seed=seed or 0, strict=strict, progress=progress)
@@ -173,19 +168,13 @@ def reproduce(
             if prepared.report is not None:
                 print_account(prepared.report)
             log = prepared.log.path
-        _report(_run(records, out, chosen_engine, chosen, command_line(context), log))
+        _run(records, out, chosen_engine, chosen, command_line(context), log)
 
 
-def _paper_policies(text: str) -> list[str]:
-    """The policies of the paper's experiments that --policies names."""
+def _paper_policies() -> list[str]:
     from hybandits import paper
 
-    known = list(dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies))
-    spelling = {name.lower(): name for name in known} | {"hyranwithoutcrossblocks": paper.HYRAN_RELEASED}
-    kept = [spelling.get(name.strip().lower(), name.strip()) for name in text.split(",") if name.strip()]
-    for name in kept:
-        _must_be_known("policy", name, known)
-    return kept
+    return list(dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies))
 
 
 def report(
@@ -236,7 +225,7 @@ def simulate(
         else:
             record = experiment(({} if config is None else read_toml(config)) | given, beside)
         data = find_data(record.world_settings, beside)
-        _report(_run([record], out, make_engine(engine, workers, address), {}, command_line(context), data))
+        _run([record], out, make_engine(engine, workers, address), {}, command_line(context), data)
 
 
 def _add_options(command: Any) -> None:
@@ -270,11 +259,12 @@ def _must_be_known(what: str, name: str, known: Collection[str]) -> None:
 
 def _run(
     records: list[Experiment], out: Path, engine: Engine, about: dict[str, Any], command: str, data: Path | None = None
-) -> Results:
+) -> None:
     from hybandits.experiments import runner
 
     with Bars() as bars:
-        return runner.run(records, out, engine=engine, progress=bars, about=about, command=command, data=data)
+        results = runner.run(records, out, engine=engine, progress=bars, about=about, command=command, data=data)
+    _report(results)
 
 
 def _report(results: Results) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -43,7 +43,7 @@ Features = Annotated[
     str | None,
     typer.Option(
         metavar="MAP",
-        help="How features are built from the user's and the arm's vectors. das: x = vec(user arm'), z = arm; li: the "
+        help="Features from the user's and the arm's vectors. das: x = vec(user arm'), z = arm; li: the "
         "same x, z = user; shared: the same x, no z; disjoint: no x, z = user. das+pair: x also ends with the log's "
         "features of user and arm together; das+pair:z: z does; das+pair:xz: both do; likewise for the others. By "
         "default das if the arms of the log have features of their own, otherwise li, with +pair if the log has such "
@@ -62,7 +62,7 @@ def make_log(
         str,
         typer.Option(
             metavar="MAP",
-            help="What an article's own part of the click rate depends on. das: its features; li: the user's.",
+            help="Features of an article's own part of the click rate. das: its features; li: the user's.",
         ),
     ] = "das",
     kind: Annotated[str, typer.Option(metavar="R6A|R6B", help="Format of the files.")] = "R6A",
@@ -102,10 +102,8 @@ def convert(
     """
     with plain_errors():
         if len(paths) < 2:
-            raise ValueError(
-                f"convert needs the log to read and then the folder to create, got only {paths[0]}: add the folder"
-            )
-        from hybandits.evaluation.view import usual_map
+            raise ValueError(f"convert needs a log and then the folder to create, got only {paths[0]}: add the folder")
+        from hybandits.evaluation.view import View
         from hybandits.logs.formats import reader_of
         from hybandits.logs.report import ReadReport
         from hybandits.logs.store import convert as convert_log
@@ -117,12 +115,11 @@ def convert(
             log = convert_log(reader, out, report, advance)
         print_account(report)
         for column in (column for column in log.user if column.endswith(("=other", "=(other)"))):
-            typer.echo(
-                f"  too many categories: all but the most frequent of {column.partition('=')[0]} are {column}", err=True
-            )
+            name = column.partition("=")[0]
+            typer.echo(f"  too many categories: all but the most frequent of {name} are {column}", err=True)
         kind = "integers" if log.integer_ids else "strings"
         typer.echo(f"wrote {out}: {str(log).partition(': ')[2]}; ids are {kind} such as {log.names[0]!r}")
-        _say_features(*usual_map(log))
+        _say_features(View(log))
 
 
 def _read_mapping(path: Path | None) -> ColumnMapping | None:
@@ -140,17 +137,12 @@ def _read_mapping(path: Path | None) -> ColumnMapping | None:
         raise ValueError(f"{path}: {problem}") from None
 
 
-def _say_features(name: str, why: str | None, left_out: Sequence[str] = ()) -> None:
-    if why is not None:
-        typer.echo(f"features: {name} by default, because {why}")
-    elif left_out:
-        typer.echo(
-            f"features: {name} leaves out the pair features of the log ({', '.join(left_out)}); {name}+pair has them"
-        )
-
-
-def _say_features_of(view: View) -> None:
-    _say_features(view.map.name, view.why, () if view.map.pair else view.log.pair)
+def _say_features(view: View) -> None:
+    name, pair = view.map.name, ", ".join(view.log.pair)
+    if view.why is not None:
+        typer.echo(f"features: {name} by default, because {view.why}")
+    elif pair and not view.map.pair:
+        typer.echo(f"features: {name} leaves out the pair features of the log ({pair}); {name}+pair has them")
 
 
 @contextmanager
@@ -181,12 +173,11 @@ def describe(
         if out is not None:
             _must_be_writable(out)
         with _viewed(log, features, strict=strict) as view, bar("reading", view.log.rounds) as advance:
-            # A raw log is viewed in a temporary folder, whose name says nothing.
-            description = replace(describe_log(view, progress=advance), path=log.name)
+            description = describe_log(view, progress=advance)
         print_description(replace(description, path=str(log)))
-        _say_features_of(view)
+        _say_features(view)
         if out is not None:
-            _write_json(out, description.plain())
+            _write_json(out, replace(description, path=log.name).plain())
             typer.echo(f"wrote {out}")
 
 
@@ -213,7 +204,7 @@ def fit(
     """Teach a policy everything in a log, exactly and in one pass, and save it for use online."""
     with plain_errors():
         from hybandits import HyRan, SupLinUCB
-        from hybandits.evaluation.fit import collect, learn_log, warm_start
+        from hybandits.evaluation import fit as fitting
         from hybandits.evaluation.targets import note_fit, policy_for
         from hybandits.report.terminal import print_learned
 
@@ -224,20 +215,19 @@ def fit(
             with bar("fitting", stop) as advance:
                 if fitted.learns_from_sums:
                     chosen_engine = make_engine(engine, workers, address)
-                    warm_start(fitted, collect(view, 0, stop, engine=chosen_engine, progress=advance))
+                    fitting.warm_start(fitted, fitting.collect(view, 0, stop, engine=chosen_engine, progress=advance))
                 else:
-                    learn_log(fitted, view, 0, stop, progress=advance)
+                    fitting.learn_log(fitted, view, 0, stop, progress=advance)
                     fitted.refresh()
             note_fit(fitted, view, stop)
         name = type(fitted).__name__
         if isinstance(fitted, HyRan | SupLinUCB):
-            note = f"{name} did not choose the arms of the log: it has learned each round as if it had one candidate"
-            typer.echo(f"hybandits: {note}", err=True)
+            _note(f"{name} did not choose the arms of the log: it has learned each round as if it had one candidate")
         fitted.save(out)
         typer.echo(
             f"wrote {out}: {name} with d1 = {fitted.d1}, d2 = {fitted.d2}, {stop:,} rounds of {len(fitted.arms)} arms"
         )
-        _say_features_of(view)
+        _say_features(view)
         if fitted.learned is not None:
             print_learned(fitted.learned)
 
@@ -247,8 +237,8 @@ def evaluate(
     policy: Annotated[
         list[str],
         typer.Option(
-            help="What to evaluate: a saved policy (policy.npz), uniform, logged, always:ARM, or a policy that learns "
-            "as it goes and is replayed, as for fit. Repeat it for several."
+            help="A saved policy (policy.npz), uniform, logged, always:ARM, or a policy that learns as it goes and is "
+            "replayed, as for fit. Repeat it for several."
         ),
     ],
     estimators: Annotated[
@@ -303,20 +293,13 @@ def evaluate(
     ] = None,
     strict: Strict = False,
 ) -> None:
-    """Estimate what a policy would have earned on a log, and how certain that is.
+    """Estimate the mean reward of policies on a log, with confidence intervals.
 
     The other policies are compared with the first one on the same rounds.
     """
     with plain_errors():
         from hybandits import load
-        from hybandits.evaluation import EvaluationPlan
-        from hybandits.evaluation.targets import (
-            check_fitted,
-            common_features,
-            noted_features,
-            rounds_learned,
-            target_for,
-        )
+        from hybandits.evaluation import EvaluationPlan, targets
         from hybandits.foundation.files import make_writable_folder
         from hybandits.policies.by_name import import_named
         from hybandits.report.terminal import print_evaluation
@@ -328,41 +311,42 @@ def evaluate(
         for module in modules or ():
             import_named(module)
         saved = {spec: load(spec) for spec in policy if spec.endswith(".npz")}
-        common = common_features(saved) if features is None else features
+        common = targets.common_features(saved) if features is None else features
         with _viewed(log, common, strict=strict) as view:
             for spec in (spec for spec in saved if features is None and "features" not in saved[spec].notes):
-                note = f"{spec} does not say how its features are built: using --features {view.map.name}"
-                typer.echo(f"hybandits: {note}", err=True)
+                _note(f"{spec} does not say how its features are built: using --features {view.map.name}")
             stop = min(start + (rounds or view.log.rounds), view.log.rounds)
-            check_fitted(saved, view)
-            targets = {spec: target_for(view, spec, saved=saved, horizon=stop, seed=seed) for spec in policy}
+            targets.check_fitted(saved, view)
             plan = EvaluationPlan(
-                view, targets, estimators=None if estimators is None else _words(estimators), interval=interval.value,
-                level=level, seed=seed, clip=clip, keep=keep, start=start, stop=stop,
+                view, {spec: targets.target_for(view, spec, saved=saved, horizon=stop, seed=seed) for spec in policy},
+                estimators=None if estimators is None else _words(estimators), interval=interval.value, level=level,
+                seed=seed, clip=clip, keep=keep, start=start, stop=stop,
                 reward_range=None if reward_range is None else _range(reward_range),
             )  # fmt: skip
             with bar("evaluating", plan.total) as advance:
                 evaluation = plan.evaluate(make_engine(engine, workers, address), advance)
             for spec in saved:
-                if start < (last := rounds_learned(saved[spec], view)):
+                if start < (last := targets.rounds_learned(saved[spec], view)):
                     note = f"{spec} has learned the first {last:,} rounds, so it looks better on them than it is"
-                    typer.echo(f"hybandits: {note}: evaluate it with --from {last}, or fit it to fewer", err=True)
+                    _note(f"{note}: evaluate it with --from {last}, or fit it to fewer")
         files: list[Path] = []
         if out is not None:
-            _write_json(out / "evaluation.json", evaluation.plain())
             from hybandits.report.figures.running_estimates import draw_running
 
+            _write_json(out / "evaluation.json", evaluation.plain())
             files = [out / "evaluation.json", *draw_running(evaluation, out)]
         print_evaluation(evaluation)
-        _say_features_of(view)
-        own = {spec: name for spec, name in noted_features(saved).items() if name != view.map.name}
-        if own:
-            typer.echo(
-                f"features of the reward model behind dm and dr, and of policies that learn: {view.map.name}; of "
-                f"{', '.join(f'{spec}: {name}' for spec, name in own.items())}, as fitted"
-            )
+        _say_features(view)
+        fitted = targets.noted_features(saved).items()
+        if own := ", ".join(f"{spec}: {name}" for spec, name in fitted if name != view.map.name):
+            common = f"features of the reward model behind dm and dr, and of policies that learn: {view.map.name}"
+            typer.echo(f"{common}; of {own}, as fitted")
         for file in files:
             typer.echo(f"wrote {file}")
+
+
+def _note(text: str) -> None:
+    typer.echo(f"hybandits: {text}", err=True)
 
 
 def _words(text: str) -> tuple[str, ...]:

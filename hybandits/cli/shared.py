@@ -1,4 +1,4 @@
-"""What several commands share: options, engines, bars, and how errors and skipped lines are reported."""
+"""Shared by several commands: options, engines, progress, and reports of errors and skipped lines."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def plain_errors(after_interrupt: str = "") -> Iterator[None]:
         yield
     except (ResultsError, EngineError, LogError, ReadError, ValueError, TypeError) as problem:
         words = str(problem)
-    except BrokenPipeError:  # whoever read the output has stopped reading, which Typer deals with
+    except BrokenPipeError:  # Typer ends the command when nothing reads its output any more
         raise
     except OSError as problem:
         words = ": ".join(str(part) for part in (problem.filename, problem.strerror or problem) if part)
@@ -68,7 +68,7 @@ KEPT = "; finished work is kept: give the same command again to continue"
 
 
 def make_engine(name: EngineName, workers: int | None, address: str | None) -> Engine:
-    """The engine that --engine, --workers and --address ask for."""
+    """Make the engine of --engine, --workers and --address."""
     from hybandits import engines
 
     if name is EngineName.ray:
@@ -83,11 +83,10 @@ IDLE = frozenset({"engine", "workers", "address", "out", "strict"})
 
 
 def command_line(context: typer.Context) -> str:
-    """The command that gives the same results as this one, wherever it is typed.
+    """Return the command that gives the same results as this one.
 
-    Only arguments and options that differ from their defaults and change results are in it, so that equal results
-    name equal commands; `--scale` is always named, for the reader. Folders are the user's own: the folder of a log is
-    DIR, and files go by their bare names.
+    It has the arguments and options that change results and differ from their defaults, and always `--scale`. Paths of
+    this machine are left out: the folder of a log is DIR, and files go by their names.
     """
     words = ["hybandits", str(context.info_name)]
     for parameter in context.command.params:
@@ -96,26 +95,16 @@ def command_line(context: typer.Context) -> str:
         if parameter.name in IDLE or value is None or default:
             continue
         option = [] if parameter.param_type_name == "argument" else [parameter.opts[0]]
-        if value is True:
-            words += option
-            continue
-        for one in value if isinstance(value, list | tuple) else [value]:
-            words += [*option, _as_named(str(parameter.name), one)]
+        for each in value if isinstance(value, list | tuple) else [value]:
+            name = each.name if isinstance(each, Path) else re.sub(r"(?<=data=)[^,]*/", "", str(each))
+            words += option if each is True else [*option, "DIR" if parameter.name == "data" else name]
     return shlex.join(words)
-
-
-def _as_named(parameter: str, value: object) -> str:
-    if parameter == "data":
-        return "DIR"
-    if parameter == "world":
-        return re.sub(r"(?<=data=)[^,]*/", "", str(value))
-    return value.name if isinstance(value, Path) else str(value)
 
 
 class Bars:
     """Progress on stderr: a bar for each name at a terminal, a line every half minute elsewhere.
 
-    Call it with a name, the amount done since the last call, and the amount there is in all, None if not known.
+    Call it with a name, the amount done since the last call, and the total amount, None if not known.
     """
 
     def __init__(self, console: Console | None = None, *, every: float = 30.0) -> None:
@@ -145,21 +134,14 @@ class Bars:
         self._progress.advance(self._tasks[name], amount)
         if not self._console.is_terminal and time.monotonic() - self._last_line >= self._every:
             self._last_line = time.monotonic()
-            if parts := list(self._parts()):
-                typer.echo(f"hybandits: {', '.join(parts)}", file=self._console.file)
-
-    def _parts(self) -> Iterator[str]:
-        """How far everything is that has begun and is not finished."""
-        for task in self._progress.tasks:
-            if task.completed and not task.finished:
-                share = f"{task.percentage:.0f} %" if task.total else f"{task.completed:,.0f}"
-                left = f" (about {task.time_remaining:,.0f} s left)" if task.time_remaining else ""
-                yield f"{task.description} {share}{left}"
+            task = self._progress.tasks[self._tasks[name]]
+            done = f"{task.completed:,.0f}" if total is None else f"{task.percentage:.0f} %"
+            typer.echo(f"hybandits: {name} {done}", file=self._console.file)
 
 
 @contextmanager
 def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show progress on stderr; call what it yields with the amount of work done since the last call."""
+    """Show progress on stderr; yields a function to call with the amount of work done since the last call."""
     with Bars() as bars:
         bars(what, 0, total)
         yield lambda amount: bars(what, amount, total)

@@ -1,6 +1,6 @@
-"""Compile everything ahead of time, for servers and images that should not wait for it later.
+"""Compile everything ahead of time, for servers and images.
 
-Nothing beyond the core is imported at the top: `hybandits.warm_up` works without the laboratory installed.
+Only the core is imported at the top: `hybandits.warm_up` works without the extra `lab`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ if TYPE_CHECKING:
     from hybandits.policies import Policy
 
 LABORATORY = ("isal", "pyarrow", "scipy")
-"""What the functions on logs need beyond the core."""
+"""Packages beyond the core that functions on logs need."""
 
 
 def warm_up() -> None:
     """Compile every kernel for this machine and keep the machine code on disk.
 
-    The first call needs 70 to 90 seconds of one processor core, so it takes longer where others are at work, too. A
-    later one takes a few seconds.
-    Without it each kernel is compiled when it is first needed: most in the first choice and the first reward, some much
-    later, such as the one that refreshes an arm's factors after 512 rewards.
+    The first call needs 70 to 90 seconds of one processor core, a later one a few seconds. Without it each kernel is
+    compiled when it is first needed: most in the first choice and the first reward, some much later, such as the one
+    that refreshes an arm's factors after 512 rewards.
 
     Examples
     --------
@@ -45,19 +44,13 @@ def warm_up() -> None:
 
 
 def warmup() -> None:
-    """Compile everything now, so that nothing has to wait for it later.
+    """Compile everything now and keep the machine code on disk.
 
     The first time takes one to two minutes, or more if the machine is busy.
     """
-    from hybandits.foundation.compiling import kernels_compiled
-
     start = time.perf_counter()
     warm_up()
-    seconds = f"{time.perf_counter() - start:.0f} seconds"
-    if count := kernels_compiled():
-        print(f"compiled {count} kernels in {seconds}; the machine code is on disk")
-    else:
-        print(f"nothing was left to compile: all machine code was on disk, and trying it took {seconds}")
+    print(f"everything is compiled and on disk ({time.perf_counter() - start:.0f} seconds)")
 
 
 def _policies(arms: int) -> list[Policy]:

@@ -1,4 +1,4 @@
-"""Checks of arguments. Every error says what was wrong, the value that was passed, and what to do instead."""
+"""Checks of arguments. Every error names the fault, the value and the remedy."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def nearest(wrong: object, right: Iterable[str]) -> str:
 
 
 def parameters_of(kind: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return the arguments of a class or function by name, with those that a class passes on as ``**kwargs``."""
+    """Return the parameters of a class or function by name, with those that a class passes on as ``**kwargs``."""
     if not inspect.isclass(kind):
         return dict(inspect.signature(kind).parameters)
     parameters: dict[str, inspect.Parameter] = {}
@@ -136,7 +136,7 @@ def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> F
     except ValueError as problem:
         raise ValueError(f"{name} is not a rectangular array ({problem}): expected {shape_words}") from None
     if isinstance(given, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array, and a masked entry has no value: pass {name}.filled(...)")
+        raise TypeError(f"{name} is a masked array: pass {name}.filled(...)")
     if given.ndim != ndim:
         remedy = f"; for one candidate use {name}[None, :]" if given.ndim < ndim else "; pass one row"
         raise ValueError(
@@ -148,34 +148,17 @@ def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> F
             f"{name} has {given.shape[-1]} {unit}, expected {columns} (shape {given.shape}): {shape_words}"
         )
     if given.dtype.kind not in "fiub":
-        raise TypeError(_no_numbers(name, value, given))
+        raise TypeError(
+            f"{name} has dtype {given.dtype}, expected numbers: encode categories as 0 and 1, impute missing values, "
+            "and convert with .astype(float)"
+        )
     return np.array(given, dtype=FLOAT64, order="C")
 
 
-def _no_numbers(name: str, value: Any, given: np.ndarray) -> str:
-    """What is wrong with an array that does not hold numbers, and a remedy that works."""
-    wrong = next((at for at in np.ndindex(given.shape) if not _is_number(given[at])), None)
-    if wrong is None:
-        return f"{name} has dtype {given.dtype}, expected numbers: convert it with .astype(float)"
-    entry = given[wrong].item() if isinstance(given[wrong], np.generic) else given[wrong]
-    columns = getattr(value, "columns", None)
-    column = f" (column {list(columns)[wrong[-1]]!r})" if columns is not None and given.ndim == 2 else ""
-    remedy = "drop or impute missing values" if entry is None else "encode it as one, such as 0 and 1 for categories"
-    return f"{name}[{', '.join(map(str, wrong))}]{column} is {short(entry)}, expected a real number: {remedy}"
-
-
-def _is_number(entry: Any) -> bool:
-    try:
-        float(np.real(entry))
-    except (TypeError, ValueError):
-        return False
-    return not np.iscomplexobj(entry)
-
-
 def plain_id(arm: object) -> Any:
-    """Return an arm's id as JSON can hold it: a str, an int or a list for a tuple of them; TypeError for other ids.
+    """Return an arm's id for JSON: a str, an int or a list for a tuple of them; TypeError for other ids.
 
-    Whatever equals a str or an int is saved as that: NumPy's strings and integers, whole floats, members of a StrEnum.
+    Values that equal a str or an int become one: NumPy's strings and integers, whole floats, members of a StrEnum.
 
     Examples
     --------
@@ -201,13 +184,13 @@ def plain_id(arm: object) -> Any:
 
 
 def new_arm(arm: object) -> None:
-    """Raise if the id of a new arm is surely a mistake (a whole Choice, None or NaN), or if it cannot be saved."""
+    """Raise if the id of a new arm is a Choice, None or NaN, or cannot be saved."""
     if isinstance(arm, tuple) and hasattr(arm, "propensity"):
         raise TypeError(f"arm is a Choice, got {short(arm)}: pass choice.arm")
     if arm is None:
         raise TypeError("arm is None: pass the id of an arm, a str, an int or a tuple of them")
     if isinstance(arm, float | np.floating) and arm != arm:
-        raise ValueError("arm is nan, which equals no id, not even itself: pass a str, an int or a tuple of them")
+        raise ValueError("arm is nan, which equals no id: pass a str, an int or a tuple of them")
     plain_id(arm)
 
 
@@ -215,7 +198,7 @@ _WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,999})(\.0+)?")
 
 
 def twin_of(arm: object) -> str | int | None:
-    """Return the id that reads like this one but is of the other type; None if there is none.
+    """Return the id that reads like this one but is of the other type, or None.
 
     Examples
     --------
@@ -229,7 +212,7 @@ def twin_of(arm: object) -> str | int | None:
 
 
 def warn(message: str) -> None:
-    """Warn whoever called the package, not the line of the package that noticed."""
+    """Warn with the line that called the package, not a line of the package."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
@@ -245,16 +228,16 @@ def ridge(value: object) -> float:
 
 
 def ready(value: Any, shape: tuple[int, ...]) -> bool:
-    """Return whether kernels can take the value as it is: a writeable, C-contiguous array of doubles of this shape.
+    """Return True if kernels can take the value as it is: a writeable, C-contiguous array of doubles of this shape.
 
-    Every `choose` and `learn` calls this twice, so it must stay fast. Numba would compile every kernel again for arrays
-    that are not writeable.
+    Numba would compile every kernel again for arrays that are not writeable. Every `choose` and `learn` calls this
+    twice, so it must stay fast.
     """
     return type(value) is _ndarray and value.dtype is FLOAT64 and value.shape == shape and value.flags.carray
 
 
 def finite(name: str, value: FloatArray, limit: float) -> None:
-    """Raise, saying where, if a number is NaN, infinite or larger than the limit in absolute value."""
+    """Raise with the index of the first number that is NaN, infinite or beyond the limit in absolute value."""
     bad = ~(np.abs(value) <= limit)
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -266,7 +249,7 @@ def finite(name: str, value: FloatArray, limit: float) -> None:
 
 
 def reward(value: Any) -> float:
-    """Return one reward as a float. Whether it is finite is checked by the kernel."""
+    """Return one reward as a float; the kernel checks that it is finite."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, float | numbers.Real | np.bool_):

@@ -1,4 +1,4 @@
-"""How kernels are compiled, and what the user is told while they are."""
+"""Compilation of kernels, and the notice printed when it begins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numba.core import event
 from numba.extending import overload
 
 PACKAGE = Path(__file__).parents[1]
-"""The folder of the whole package: kernels live in several of its rooms."""
+"""Folder of the package; several of its layers define kernels."""
 
 
 def kernel_sources(folder: Path) -> list[Path]:
@@ -35,8 +35,8 @@ SOURCES = digest_of_kernels(PACKAGE)
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function on its first call, with IEEE arithmetic (no fastmath) and without holding Python's lock.
 
-    The machine code is kept on disk. Numba would use it again as long as the file that defines the kernel has not
-    changed. A kernel here calls kernels of other files, so what is on disk is stamped with the sources of all kernels.
+    Numba keeps the machine code on disk until the file that defines the kernel changes. Kernels call kernels of other
+    files, so the cache is stamped with the digest of the sources of all kernels.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
@@ -74,25 +74,18 @@ def by_kind(kernels: dict[type, Any]) -> Callable[[Callable[..., Any]], Callable
 
 
 class _Notice(event.Listener):  # type: ignore[misc]
-    """Tells the user once per process that compilation has begun. Loading machine code from disk raises no event."""
+    """Prints a notice once per process when compilation begins. Loading machine code from disk raises no event."""
 
-    compiled = 0
+    printed = False
 
     def on_start(self, happening: Any) -> None:
         module = happening.data["dispatcher"].py_func.__module__ or ""
-        if not module.startswith("hybandits."):
-            return
-        if not _Notice.compiled and not os.environ.get("HYBANDITS_QUIET"):
+        if module.startswith("hybandits.") and not self.printed and not os.environ.get("HYBANDITS_QUIET"):
+            self.printed = True
             print("hybandits: compiling for this machine (ten seconds to two minutes, only this once)", file=sys.stderr)
-        _Notice.compiled += 1
 
     def on_end(self, happening: Any) -> None:
         pass
 
 
 event.register("numba:compile", _Notice())
-
-
-def kernels_compiled() -> int:
-    """How many kernels this process has compiled; one for several types of arguments counts as several."""
-    return _Notice.compiled

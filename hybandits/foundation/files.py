@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all, their digests, folders that can be written to, and TOML files.
+"""Atomic writes, digests, writable folders, and TOML files.
 
-A file is written as `.NAME.PROCESS-THREAD.part` beside its place and moved there when it is whole. The number of the
-process tells whether somebody may still be writing it.
+A file is written as `.NAME.PROCESS-THREAD.part` and renamed when it is complete. Parts of processes that no longer run
+can be removed.
 """
 
 from __future__ import annotations
@@ -23,24 +23,20 @@ _PART_NAME = re.compile(r"\.(?P<name>.+)\.(?P<process>\d+)(-\d+)?\.part")
 
 
 def part_of(path: Path) -> Path:
-    """Return the temporary name under which this thread writes the file or folder `path` until it is whole."""
+    """Return the temporary name under which this thread writes the file or folder `path`."""
     return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.part")
-
-
-FULL = (errno.ENOSPC, errno.EDQUOT)
-"""The numbers of errors that mean that there is no more room on a disk, or none for this user."""
 
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an OSError name `path`, the file that the user knows; if the disk is full, it says so and what to do."""
+    """Raise an OSError of the block with `path` in place of a temporary name, and with a remedy for a full disk."""
     try:
         yield
     except OSError as problem:
         if problem.errno is None:
             raise
         words = os.strerror(problem.errno)
-        if problem.errno in FULL:
+        if problem.errno in (errno.ENOSPC, errno.EDQUOT):
             words = f"the disk is full ({words}); free some space, or write elsewhere"
         raise OSError(problem.errno, words, str(path)) from None
 
@@ -48,8 +44,8 @@ def naming(path: Path) -> Iterator[None]:
 def write_atomically(path: Path, write: Callable[..., object]) -> None:
     """Write a file so that readers see either the old content or the new one, never a part of it.
 
-    A file that is replaced keeps its permissions, and a symbolic link keeps pointing to it. If writing fails, the old
-    file stays as it was. `write` is called with the name of a temporary file, which it fills.
+    `write` is called with the name of a temporary file, which it fills. If it fails, the old file stays. A replaced
+    file keeps its permissions, and a symbolic link keeps pointing to it.
     """
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +54,7 @@ def write_atomically(path: Path, write: Callable[..., object]) -> None:
         try:
             mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
             discard(temporary)
-            # What may hold private data is nobody else's to read while it is being written.
+            # A replaced file may be private, so its part is.
             os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if mode is None else 0o600))
             write(str(temporary))
             with open(temporary, "rb+") as file:
@@ -79,7 +75,7 @@ def discard(path: Path) -> None:
 
 
 def clear_parts(paths: Iterable[Path]) -> None:
-    """Remove what processes that are no longer running left when they were killed while writing one of these paths."""
+    """Remove temporary files of these paths that killed processes left."""
     names = {(path.parent, path.name) for path in paths}
     for folder in {parent for parent, _ in names}:
         for part in folder.glob(".*.part"):
@@ -89,7 +85,7 @@ def clear_parts(paths: Iterable[Path]) -> None:
 
 
 def alive(process: int) -> bool:
-    """Return whether a process with this number is running on this machine."""
+    """Return True if a process with this number is running on this machine."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
@@ -119,7 +115,7 @@ def make_writable_folder(folder: Path) -> None:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file; ValueError that says what to correct if that is impossible."""
+    """Read a TOML file; ValueError if it is missing or not valid."""
     try:
         with path.open("rb") as file:
             return tomllib.load(file)

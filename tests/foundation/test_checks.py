@@ -108,15 +108,6 @@ def test_arrays_are_copied() -> None:
     assert given[0, 0] == 1.0
 
 
-class Frame:
-    """A table with named columns, as pandas and polars have them."""
-
-    columns = ("age", "country")
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return np.array([[31.0, "de"], [22.0, "fr"]], object)
-
-
 @pytest.mark.parametrize(
     ("value", "ndim", "error", "message"),
     [
@@ -126,11 +117,9 @@ class Frame:
         ([1.0, 2.0], 2, ValueError, r"x must have 2 dimension\(s\), got shape \(2,\).*use x\[None, :\]"),
         ([[1.0, 2.0]], 1, ValueError, r"x must have 1 dimension\(s\), got shape \(1, 2\).*pass one row"),
         ([[1.0, 2.0, 3.0]], 2, ValueError, r"x has 3 columns, expected 2 \(shape \(1, 3\)\)"),
-        ([["1", "b"]], 2, TypeError, r"x\[0, 1\] is 'b', expected a real number: encode it"),
-        (["1", "2"], 1, TypeError, r"x has dtype <U1, expected numbers: convert it with \.astype\(float\)"),
-        (np.array([[1.0, None]]), 2, TypeError, r"x\[0, 1\] is None, expected a real number: drop or impute"),
-        (Frame(), 2, TypeError, r"x\[0, 1\] \(column 'country'\) is 'de', expected a real number"),
-        ([[1j, 2j]], 2, TypeError, r"x\[0, 0\] is 1j, expected a real number"),
+        ([["1", "b"]], 2, TypeError, r"x has dtype <U1, expected numbers: encode .*\.astype\(float\)"),
+        (np.array([[1.0, None]]), 2, TypeError, "x has dtype object, expected numbers: .* impute missing values"),
+        ([[1j, 2j]], 2, TypeError, "x has dtype complex128, expected numbers"),
         (sparse.csr_matrix([[1.0, 2.0]]), 2, TypeError, r"x is a sparse csr_matrix, .* pass x\.toarray\(\)$"),
     ],
 )
