@@ -90,11 +90,11 @@ class FeatureMap:
     d1: int = field(init=False, repr=False, compare=False)
     d2: int = field(init=False, repr=False, compare=False)
     code: int = field(init=False, repr=False, compare=False)
-    """The number by which kernels know the map; where pair features stand they see by the lengths of x and z."""
+    """The code of the map in kernels, which find the pair features by the lengths of x and z."""
     base: str = field(init=False, repr=False, compare=False)
     """The name of the map without pair features."""
     pair_in: str = field(init=False, repr=False, compare=False)
-    """Where the pair features stand: "", "x", "z" or "xz"."""
+    """The place of the pair features: "", "x", "z" or "xz"."""
 
     def __post_init__(self) -> None:
         base, pair_in = split_name(self.name)
@@ -143,19 +143,6 @@ class FeatureMap:
         fill_crossed(self.code, u[None], v, p[None], x[None], z[None])
         return (x, z) if several else (x[0], z[0])
 
-    def crossed(self, u: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return x (B, n, d1) and z (B, n, d2) for the users in the rows of u (B, user) and the arms in v (n, arm).
-
-        The map must be one without pair features.
-        """
-        if self.pair:
-            raise ValueError(f"the map {self.name} needs pair features of every user and arm: call it for each user")
-        u = checks.array("u", u, 2, self.user, f"shape (B, {self.user}), one row per user")
-        v = checks.array("v", v, 2, self.arm, f"shape (n, {self.arm}), one row per arm")
-        x, z = np.empty((len(u), len(v), self.d1)), np.empty((len(u), len(v), self.d2))
-        fill_crossed(self.code, u, v, np.empty((len(u), len(v), 0)), x, z)
-        return x, z
-
     def _checked_pairs(self, p: Any, n: int, several: bool) -> FloatArray:
         if not self.pair:
             raise ValueError(f"p is given, but the map {self.name} has no pair features: leave it out")
@@ -202,7 +189,7 @@ class Number:
 
     @property
     def fitted(self) -> bool:
-        """Whether nothing is left to be found in data."""
+        """True if nothing is left to be found in data."""
         return self.missing != MEAN
 
     def fit(self, feature: str, values: Sequence[Any]) -> Number:
@@ -299,7 +286,7 @@ class Category:
 
     @property
     def fitted(self) -> bool:
-        """Whether nothing is left to be found in data."""
+        """True if nothing is left to be found in data."""
         return self.values is not None
 
     def fit(self, feature: str, values: Sequence[Any]) -> Category:
@@ -362,13 +349,9 @@ class Category:
 
     def plain(self) -> dict[str, Any]:
         """Return the feature as JSON can hold it."""
-        plain = {
-            "kind": "category",
-            "values": list(self.values or ()),
-            "unknown": self.unknown,
-            "missing": self.missing,
-        }
-        return plain if self.base is None else {**plain, "base": self.base}
+        base = {} if self.base is None else {"base": self.base}
+        rules = {"unknown": self.unknown, "missing": self.missing}
+        return {"kind": "category", "values": list(self.values or ()), **rules, **base}
 
 
 Feature = Number | Category
@@ -401,8 +384,8 @@ def _declared(feature: str, given: Any) -> Feature | None:
     )
 
 
-def _found(feature: str, values: Sequence[Any]) -> Feature:
-    """Return a feature that was only named: a number if all its values are numbers, a category if all are text."""
+def _inferred(feature: str, values: Sequence[Any]) -> Feature:
+    """Return a feature that was only named: a number if all values are numbers, a category if all are text."""
     known = [value for value in values if not _is_missing(value)]
     if not known:
         raise ValueError(f"{feature} is missing in all {len(values)} rows: leave it out, or declare what it is")
@@ -462,7 +445,7 @@ def _no_rule(feature: str, row: int, values: Sequence[Any], remedy: str) -> str:
 
 
 def _is_record(data: Any) -> bool:
-    """Return whether something holds values by name and is no table: a dict, a row of pandas or of a database."""
+    """Return whether something holds values by name and is no table: a dict or a row of pandas."""
     return isinstance(data, Mapping) or (hasattr(data, "keys") and getattr(data, "ndim", 1) == 1)
 
 
@@ -475,16 +458,15 @@ def _columns(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any]]
     """Return the named columns of records or of a table."""
     if _by_id(data):
         data = list(data.values())
-    if not isinstance(data, list):
-        table = data if isinstance(data, Mapping) else narwhals.from_native(data, eager_only=True, pass_through=True)
-        if isinstance(table, Mapping | narwhals.DataFrame):
-            known = table.keys() if isinstance(table, Mapping) else table.columns
-            if unknown := [name for name in names if name not in known]:
-                raise ValueError(_no_feature(what, unknown[0], known))
-            return {name: _values(f"{what} feature {name!r}", table[name]) for name in names}
-        if isinstance(data, str) or not isinstance(data, Iterable) or hasattr(data, "collect"):
-            remedy = "call collect() first" if hasattr(data, "collect") else "pass a DataFrame or a list of dicts"
-            raise TypeError(f"{what} is {checks.short(data)} ({type(data).__name__}): {remedy}")
+    table = data if isinstance(data, list | Mapping) else narwhals.from_native(data, eager_only=True, pass_through=True)
+    if isinstance(table, Mapping | narwhals.DataFrame):
+        known = table.keys() if isinstance(table, Mapping) else table.columns
+        if unknown := [name for name in names if name not in known]:
+            raise ValueError(_no_feature(what, unknown[0], known))
+        return {name: _values(f"{what} feature {name!r}", table[name]) for name in names}
+    if isinstance(data, str) or not isinstance(data, Iterable) or hasattr(data, "collect"):
+        remedy = "call collect() first" if hasattr(data, "collect") else "pass a DataFrame or a list of dicts"
+        raise TypeError(f"{what} is {checks.short(data)} ({type(data).__name__}): {remedy}")
     records = list(data)
     try:
         return {name: [record[name] for record in records] for name in names}
@@ -496,9 +478,8 @@ def _columns(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any]]
                     f"{words} is {checks.short(record)} ({type(record).__name__}): pass a dict, or a row of a "
                     "DataFrame, with the features by name"
                 ) from None
-            for name in names:
-                if name not in record.keys():  # noqa: SIM118 - rows of pandas and SQLite look into their values
-                    raise ValueError(_no_feature(words, name, record.keys())) from None
+            if missing := [name for name in names if name not in set(record.keys())]:
+                raise ValueError(_no_feature(words, missing[0], record.keys())) from None
         raise
 
 
@@ -528,7 +509,7 @@ def _values(feature: str, column: Any) -> list[Any]:
 
 
 class _Side:
-    """The features of users, of arms or of both together, and how they become a vector."""
+    """The features of users, of arms or of both together, and their columns in a vector."""
 
     def __init__(self, what: str, given: Any, constant: bool) -> None:
         self.what, self.constant = what, constant
@@ -545,7 +526,7 @@ class _Side:
             self.features[name] = _declared(f"{what} feature {name!r}", feature)
         self.unfitted = [name for name, feature in self.features.items() if feature is None or not feature.fitted]
         self.bare = [CONSTANT] * constant
-        self.sources: list[str | None] = [None] * constant  # the feature that each column belongs to
+        self.sources: list[str | None] = [None] * constant  # the feature of each column
         self.layout: list[tuple[str, str, Feature, slice]] = []
         for name, feature in self.features.items():
             if feature is not None:
@@ -554,15 +535,10 @@ class _Side:
                 self.layout.append((name, f"{what} feature {name!r}", feature, columns))
                 self.bare += labels
                 self.sources += [name] * len(labels)
+        self.names = [CONSTANT] * constant + [f"{what}.{name}" for name in self.bare[constant:]]
         if twice := [name for name, n in Counter(self.bare).items() if n > 1]:
             raise ValueError(f"two columns of the {what} features are called {twice[0]!r}: rename a feature")
         self.width = len(self.bare)
-        self.names = [
-            name if source is None else f"{what}.{name}" for name, source in zip(self.bare, self.sources, strict=True)
-        ]
-        numeric = {name: columns.start for name, _, feature, columns in self.layout if isinstance(feature, Number)}
-        self._numeric, self._numeric_columns = list(numeric), list(numeric.values())
-        self._others = [each for each in self.layout if each[0] not in numeric]
 
     def fit(self, data: Any) -> dict[str, Feature | None]:
         """Return the features with everything found in data that was left open."""
@@ -574,47 +550,28 @@ class _Side:
         fitted = dict(self.features)
         for name, values in _columns(self.what, data, self.unfitted).items() if self.unfitted else ():
             words = f"{self.what} feature {name!r}"
-            feature = self.features[name] or _found(words, values)
+            feature = self.features[name] or _inferred(words, values)
             fitted[name] = feature if feature.fitted else feature.fit(words, values)
         return fitted
 
     def vectors(self, data: Any) -> FloatArray:
         """Return the vectors of several users, arms or pairs, one row each."""
-        if type(data) is np.ndarray and data.dtype.names is None and self.features:
-            if ready(data, (len(data) if data.ndim else 0, self.width)):
-                return data
-            words = f"shape (n, {self.width}), one row for each"
-            return checks.array(f"{self.what}s", data, 2, self.width, words)
         if not self.features:
             return np.ones((self._size(data), self.width))
+        if type(data) is np.ndarray:
+            if ready(data, (len(data) if data.ndim else 0, self.width)):
+                return data
+            return checks.array(f"{self.what}s", data, 2, self.width, f"shape (n, {self.width}), one row for each")
         columns = _columns(self.what, data, list(self.features))
         n = len(next(iter(columns.values())))
-        for name, values in columns.items():
-            if len(values) != n:
-                raise ValueError(
-                    f"{self.what} feature {name!r} has {len(values)} values, but others have {n}: pass one per row"
-                )
         out = np.zeros((n, self.width))
         if self.constant:
             out[:, 0] = 1.0
-        layout = self.layout
-        if n > 1 and (numeric := self._finite([columns[name] for name in self._numeric])) is not None:
-            out[:, self._numeric_columns] = numeric.T
-            layout = self._others
-        for name, words, feature, place in layout:
+        for name, words, feature, place in self.layout:
+            if len(columns[name]) != n:
+                raise ValueError(f"{words} has {len(columns[name])} values, but others have {n}: pass one per row")
             feature.fill(words, columns[name], out[:, place])
         return out
-
-    def _finite(self, columns: list[list[Any]]) -> FloatArray | None:
-        """Return columns that hold finite numbers alone, as most do; None where each value must be examined."""
-        try:
-            given = np.array(columns)
-        except ValueError:
-            return None
-        if given.ndim != 2 or given.dtype.kind not in "fiub":
-            return None
-        finite = given.astype(np.float64)
-        return finite if np.isfinite(finite).all() else None
 
     def _size(self, data: Any) -> int:
         if isinstance(data, numbers.Integral) and not isinstance(data, bool):
@@ -632,7 +589,7 @@ COLUMNS = "columns"
 
 
 class CarriesFeatures(Protocol):
-    """What `Features` needs of a policy."""
+    """A policy, as far as `Features` needs it."""
 
     d1: int
     d2: int
@@ -669,11 +626,13 @@ class Features:
     user, arm, pair : dict
         The features by name; None for those that are only named so far.
     fitted : bool
-        Whether all columns are known. They are from the start unless something has to be found in data.
+        True once all columns are known: from the start, unless something has to be found in data.
     d1, d2 : int
         The lengths of x and z, for the policy. They never change once the features are fitted.
     names_x, names_z : list of str
         What the columns of x and z are, and so what each number of `policy.theta` and `policy.beta(arm)` belongs to.
+    user_columns, arm_columns : list of str
+        The columns of the vectors of users and arms, as a log names them.
 
     Examples
     --------
@@ -694,6 +653,13 @@ class Features:
     >>> Features.of(load("page.npz"))
     Features(user=['age'], arm=['topic'], map='das'): d1=8, d2=4
     """
+
+    d1: int
+    d2: int
+    names_x: list[str]
+    names_z: list[str]
+    user_columns: list[str]
+    arm_columns: list[str]
 
     def __init__(
         self,
@@ -717,8 +683,7 @@ class Features:
         self._base, pair_in = split_name(map)
         if pair_in and not self._pair.features:
             raise ValueError(f'map "{map}" needs pair features: name them in pair, or use map="{self._base}"')
-        if self._pair.features and not pair_in:
-            map = f"{map}+pair"
+        self.map = f"{map}+pair" if self._pair.features and not pair_in else map
         if self._base == "das" and not self._arm.features and not self._pair.features:
             raise ValueError(
                 'map "das" needs features of the arms, because x and z are otherwise the same for all candidates: name '
@@ -727,7 +692,6 @@ class Features:
         for side, needed in ((self._user, self._base != "das"), (self._arm, self._base != "disjoint")):
             if needed and not side.features and not constant:
                 raise ValueError(f'map "{self._base}" needs {side.what} features: name some, or leave constant at True')
-        self.map = map
         self.interactions = self._checked_interactions(interactions)
         self.fitted = not any(side.unfitted for side in self._sides)
         if self.fitted:
@@ -741,33 +705,42 @@ class Features:
         if self._base == "disjoint":
             raise ValueError('map "disjoint" has no products, so there are no interactions: leave them out')
         given = list(given)
-        pairs = [tuple(pair) for pair in given if isinstance(pair, Sequence) and not isinstance(pair, str)]
-        if len(pairs) != len(given) or any(len(pair) != 2 for pair in pairs):
+        if any(isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2 for pair in given):
             raise ValueError(f"interactions are {checks.short(given)}: pass pairs, as (user feature, arm feature)")
-        for side, name in ((side, name) for pair in pairs for side, name in zip(self._sides, pair, strict=False)):
+        for side, name in ((side, name) for pair in given for side, name in zip(self._sides, pair, strict=False)):
             if name not in side.features:
                 raise ValueError(
                     f"interactions has an unknown {side.what} feature {checks.short(name)}"
                     f"{checks.nearest(name, side.features)}: the {side.what} features are "
                     f"{', '.join(side.features) or 'none'}"
                 )
-        return pairs
+        return [tuple(pair) for pair in given]
 
     def _lay_out(self) -> None:
-        """Set the products that x holds, as columns of u and v."""
-        users, arms = self._user.sources, self._arm.sources
-        products = [(i, j) for j in range(len(arms)) for i in range(len(users)) if self._base != "disjoint"]
-        kept = products
+        """Set the columns of x and z, the products in x as columns of u and v."""
+        user, arm, pair = self._sides
+        products = [(i, j) for j in range(arm.width) for i in range(user.width) if self._base != "disjoint"]
         if self.interactions != "all":
-            pairs = set(self.interactions)
-            kept = [(i, j) for i, j in products if users[i] is None or arms[j] is None or (users[i], arms[j]) in pairs]
-        full = FeatureMap(self.map, self._user.width, self._arm.width, self._pair.width)
-        self._full = full if kept == products else None
-        self._in_user, self._in_arm = np.array(kept, np.int64).reshape(-1, 2).T
-        self._pair_in_x, self._pair_in_z = "x" in full.pair_in, "z" in full.pair_in
-        self._d1, self._d2 = len(kept) + full.pair * self._pair_in_x, full.d2
-        if self._d1 == self._d2 == 0:
+            allowed = {(a, b) for a in (None, *self.user) for b in (None, *self.arm) if a is None or b is None}
+            allowed |= set(self.interactions)  # type: ignore[arg-type]
+            products = [(i, j) for i, j in products if (user.sources[i], arm.sources[j]) in allowed]
+        self._in_user, self._in_arm = np.array(products, np.int64).reshape(-1, 2).T.copy()
+        _, pair_in = split_name(self.map)
+        self._pair_in_x, self._pair_in_z = "x" in pair_in, "z" in pair_in
+        factors = [[name for name in (user.names[i], arm.names[j]) if name != CONSTANT] for i, j in products]
+        own = {"das": arm.names, "shared": []}.get(self._base, user.names)
+        self.names_x = ["*".join(each) or CONSTANT for each in factors] + pair.names * self._pair_in_x
+        self.names_z = own + pair.names * self._pair_in_z
+        self.d1, self.d2 = len(self.names_x), len(self.names_z)
+        self.user_columns, self.arm_columns = user.bare, arm.bare
+        if self.d1 == self.d2 == 0:
             raise ValueError("x and z would both be empty: name interactions, or leave constant at True")
+
+    def __getattr__(self, name: str) -> Any:
+        """Explain what is missing where an attribute of fitted features is read before `fit`."""
+        if name in Features.__annotations__:
+            self._needs_fitting()
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _needs_fitting(self) -> None:
         if not self.fitted:
@@ -776,49 +749,8 @@ class Features:
                 f"the features are not fitted: call fit to find {', '.join(names)} in data, or declare them"
             )
 
-    @property
-    def user_columns(self) -> list[str]:
-        """The names of the columns of a user's vector, as a log names them."""
-        self._needs_fitting()
-        return list(self._user.bare)
-
-    @property
-    def arm_columns(self) -> list[str]:
-        """The names of the columns of an arm's vector, as a log names them."""
-        self._needs_fitting()
-        return list(self._arm.bare)
-
-    @property
-    def d1(self) -> int:
-        """Length of x."""
-        self._needs_fitting()
-        return self._d1
-
-    @property
-    def d2(self) -> int:
-        """Length of z."""
-        self._needs_fitting()
-        return self._d2
-
-    @property
-    def names_x(self) -> list[str]:
-        """The names of the columns of x."""
-        self._needs_fitting()
-        products = []
-        for i, j in zip(self._in_user, self._in_arm, strict=True):
-            factors = [name for name in (self._user.names[i], self._arm.names[j]) if name != CONSTANT]
-            products.append("*".join(factors) or CONSTANT)
-        return products + self._pair.names * self._pair_in_x
-
-    @property
-    def names_z(self) -> list[str]:
-        """The names of the columns of z."""
-        self._needs_fitting()
-        own = {"das": self._arm.names, "shared": []}.get(self._base, self._user.names)
-        return own + self._pair.names * self._pair_in_z
-
     def __repr__(self) -> str:
-        size = f"d1={self._d1}, d2={self._d2}" if self.fitted else "not fitted"
+        size = f"d1={self.d1}, d2={self.d2}" if self.fitted else "not fitted"
         pair = f", pair={list(self.pair)}" if self.pair else ""
         return f"Features(user={list(self.user)}, arm={list(self.arm)}{pair}, map={self.map!r}): {size}"
 
@@ -842,29 +774,20 @@ class Features:
                 "the features are fitted already, and the d1 and d2 of policies depend on them: for other columns make "
                 "new Features and a new policy"
             )
-        fitted = type(self)(
-            user=self._user.fit(user),
-            arm=self._arm.fit(arm),
-            pair=self._pair.fit(pair),
-            interactions=self.interactions,
-            map=self.map,
-            constant=self.constant,
-        )
-        for side, data in zip(fitted._sides, (user, arm, pair), strict=True):
-            if data is not None and side.features:
-                side.vectors(data)  # refuses values that cannot be used
+        data = {"user": user, "arm": arm, "pair": pair}
+        sides: dict[str, Any] = {side.what: side.fit(data[side.what]) for side in self._sides}
+        fitted = type(self)(**sides, interactions=self.interactions, map=self.map, constant=self.constant)
+        for side in fitted._sides:
+            if data[side.what] is not None and side.features:
+                side.vectors(data[side.what])  # refuses values that cannot be used
         self.__dict__.update(fitted.__dict__)
         return self
 
     def user_vector(self, user: Any = None) -> FloatArray:
         """Return the vector u of one user: a dict, a row of a DataFrame, or a DataFrame with one row."""
-        self._needs_fitting()
-        if type(user) is np.ndarray and user.dtype.names is None:
-            width = self._user.width
-            words = f"shape ({width},), as user_vector returns it"
-            return user if ready(user, (width,)) else checks.array("user", user, 1, width, words)
-        one = not self._user.features or _is_record(user)
-        vectors = self._user.vectors([user] if one else user)
+        if type(user) is np.ndarray and user.ndim == 1:
+            user = user[None]
+        vectors = self.user_vectors([user] if not self.user or _is_record(user) else user)
         if len(vectors) != 1:
             raise ValueError(f"user has {len(vectors)} rows, expected one: pass one user, or use rows(users, arms)")
         vector: FloatArray = vectors[0]
@@ -888,7 +811,7 @@ class Features:
 
     def _pairs_of(self, pairs: Any, n: int, arms: Any = None) -> FloatArray | None:
         """Return the vectors p of n arms; where both are given by id, in the order of the arms."""
-        if pairs is None and not self._pair.features:
+        if pairs is None and not self.pair:
             return None
         if _by_id(pairs) and (_by_id(arms) or (isinstance(arms, Sequence) and not any(map(_is_record, arms)))):
             if differing := set(arms) ^ set(pairs):
@@ -896,10 +819,10 @@ class Features:
                     f"pairs and arms are of different arms, such as {min(differing, key=str)!r}: pass the same ids"
                 )
             pairs = [pairs[name] for name in arms]
-        if not self._pair.features:
+        if not self.pair:
             raise ValueError("pairs are given, but there are no pair features: name them in pair, or leave pairs out")
         if pairs is None:
-            raise ValueError(f"pairs are missing: pass {', '.join(self._pair.features)} of the user and every arm")
+            raise ValueError(f"pairs are missing: pass {', '.join(self.pair)} of the user and every arm")
         p = self._pair.vectors(pairs)
         if len(p) != n:
             raise ValueError(f"there are {n} arms and {len(p)} pairs: pass one of each per row")
@@ -920,8 +843,7 @@ class Features:
             is taken as it is.
         """
         u, v = self.user_vector(user), self.arm_vectors(arms)
-        p = self._pairs_of(pairs, len(v), arms)
-        return self._full(u, v, p) if self._full is not None else self._combined(u[None], v, p)
+        return self._combined(u[None], v, self._pairs_of(pairs, len(v), arms))
 
     def crossed(self, users: Any, arms: Any) -> tuple[FloatArray, FloatArray]:
         """Return x (B, n, d1) and z (B, n, d2) for B users and the same n arms, for `choose_batch`.
@@ -933,10 +855,9 @@ class Features:
         >>> z.tolist()
         [[[1.0, 31.0], [1.0, 31.0]], [[1.0, 52.0], [1.0, 52.0]]]
         """
-        if self._pair.features:
+        if self.pair:
             raise ValueError("pair features belong to one user and one arm: call the features for each user")
-        u, v = self.user_vectors(users), self.arm_vectors(arms)
-        return self._full.crossed(u, v) if self._full is not None else self._combined(u[:, None], v[None])
+        return self._combined(self.user_vectors(users)[:, None], self.arm_vectors(arms)[None])
 
     def rows(self, users: Any, arms: Any, pairs: Any = None) -> tuple[FloatArray, FloatArray]:
         """Return x (n, d1) and z (n, d2) for n users and one arm each, for `learn_batch`.
@@ -952,7 +873,7 @@ class Features:
         [[1.0, 31.0], [1.0, 52.0]]
         """
         v = self.arm_vectors(arms)
-        u = self.user_vectors(users if self._user.features else len(v))
+        u = self.user_vectors(users if self.user else len(v))
         if len(u) != len(v):
             raise ValueError(f"there are {len(u)} users and {len(v)} arms: pass one of each per row")
         return self._combined(u, v, self._pairs_of(pairs, len(v)))
@@ -991,8 +912,7 @@ class Features:
         """Return the features that `to_dict` turned into this."""
         try:
             sides: dict[str, Any] = {what: _from_plain(plain.get(what, ())) for what in ("user", "arm", "pair")}
-            settings: dict[str, Any] = {name: plain[name] for name in ("map", "constant", "interactions")}
-            features = cls(**sides, **settings)
+            features = cls(**sides, **{name: plain[name] for name in ("map", "constant", "interactions")})
             features._needs_fitting()
         except (AttributeError, KeyError, TypeError, ValueError) as problem:
             raise ValueError(f"these are not features as to_dict() returns them ({problem}): save them again") from None
@@ -1004,10 +924,9 @@ class Features:
         The notes then have the entries of a policy that was fitted to a log: the map and the columns of users and arms.
         """
         self._check_size(policy)
-        policy.notes.update(
-            {"features": self.map, "user": self._user.bare, "arm": self._arm.bare, COLUMNS: self.to_dict()}
-        )
-        if self._pair.features:
+        policy.notes.update(features=self.map, user=self.user_columns, arm=self.arm_columns)
+        policy.notes[COLUMNS] = self.to_dict()
+        if self.pair:
             policy.notes["pair"] = self._pair.bare
 
     @classmethod

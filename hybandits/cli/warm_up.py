@@ -108,7 +108,6 @@ def _use_policies() -> None:
             repr(policy)
             policy.forget(choice.arm)
     FeatureMap("das", 2, 1)([1.0, 2.0], [3.0])
-    FeatureMap("das", 2, 1).crossed(np.ones((1, 2)), np.ones((1, 1)))
     FeatureMap("das+pair", 2, 1, 1)([1.0, 2.0], [3.0], [4.0])
 
 

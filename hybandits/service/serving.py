@@ -20,7 +20,6 @@ from starlette.applications import Starlette
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from hybandits.features import FeatureMap
 from hybandits.foundation.files import read_toml
 from hybandits.service.access import LOOPBACK, read_tokens
 from hybandits.service.api import application
@@ -172,7 +171,6 @@ def compile_policies(bandit: Bandit) -> None:
     """Let new policies of a bandit decide and learn, so that everything is compiled before requests come."""
     numbers = np.random.default_rng(0)
     arms, keys = ["a", "b"], ["first", "second"]
-    FeatureMap("das", 1, 1).crossed(np.ones((1, 1)), np.ones((1, 1)))
     for name in bandit.policies:
         policy = bandit.make(name)
         policy.admit(arms)

@@ -126,7 +126,6 @@ def use_logs(folder: Path) -> None:
         log = convert(reader_of(raw / "raw"), raw / "log", ReadReport())
         for features in MAPS if (kind, model) == ("R6A", "das") else ["das"]:
             FeatureMap(features, 3, 2)([1.0, 2.0, 3.0], [[1.0, 2.0], [3.0, 4.0]])
-            FeatureMap(features, 3, 2).crossed(np.ones((4, 3)), np.ones((5, 2)))
             FeatureMap(f"{features}+pair:xz", 1, 1, 2)([1.0], [[1.0], [3.0]], [[1.0, 2.0], [3.0, 4.0]])
             for arms in ARMS:
                 use_view(View(log, features=features, arms=arms))
