@@ -11,14 +11,22 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, BinaryIO, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
 from hybandits.estimators import policy_file
 from hybandits.estimators.arms import ArmTable, Candidates, CandidateSet, Slots
-from hybandits.estimators.inputs import ConstantFeatures, check_finite, checked_vectors, id_list, not_finite
+from hybandits.estimators.inputs import (
+    ConstantFeatures,
+    check_finite,
+    checked_matrices,
+    checked_vectors,
+    id_list,
+    not_finite,
+)
+from hybandits.estimators.inputs import batch as feedback
 from hybandits.estimators.interface import Prediction
 from hybandits.estimators.learned import LearnedSettings, Moments
 from hybandits.estimators.policy_file import FileError, Packed
@@ -46,94 +54,53 @@ Picked = tuple[int, float, float, float | None] | tuple[int, float, float, float
 """Index, mean, width, propensity and perhaps the receipt of a choice."""
 
 
-# ------------------------------------------------------------------ locks
-
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_alive: weakref.WeakSet[Lockable] = weakref.WeakSet()
-_held_for_fork: list[threading.RLock] = []
+_alive: weakref.WeakSet[Policy] = weakref.WeakSet()
+_fork = ExitStack()
 
 
 def synchronized(method: Function) -> Function:
-    """Hold the lock of the object while the method runs."""
+    """Hold the lock of the policy while the method runs."""
 
     @functools.wraps(method)
-    def holding(self: Lockable, *arguments: Any, **options: Any) -> Any:
+    def holding(self: Policy, *arguments: Any, **options: Any) -> Any:
         with self._lock:
             return method(self, *arguments, **options)
 
     return holding  # type: ignore[return-value]
 
 
-class Lockable:
-    """An object with a lock that is not copied or pickled, and is renewed in a forked process."""
-
-    def _make_lock(self) -> None:
-        """Give the object a lock; called by its constructor."""
-        self._lock = threading.RLock()
-        _alive.add(self)
-
-    def _after_fork(self) -> None:
-        """Change what must differ in a forked process."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._make_lock()
-
-
 @contextmanager
-def locked(*several: Any) -> Iterator[None]:
-    """Hold the locks of several objects, taken in one order everywhere, so that no two threads wait for each other."""
-    locks = _in_order(each for each in several if isinstance(each, Lockable))
-    for lock in locks:
-        lock.acquire()
-    try:
+def locked(*policies: Policy) -> Iterator[None]:
+    """Hold the locks of several policies, taken in one order everywhere, so that no two threads wait for each other."""
+    locks = {id(policy._lock): policy._lock for policy in policies}
+    with ExitStack() as stack:
+        for number in sorted(locks):
+            stack.enter_context(locks[number])
         yield
-    finally:
-        for lock in reversed(locks):
-            lock.release()
-
-
-def _in_order(several: Any) -> list[threading.RLock]:
-    """The locks of several objects, each once."""
-    return sorted({id(each._lock): each._lock for each in several}.values(), key=id)
-
-
-def _before_fork() -> None:
-    """Wait until nobody changes anything, so that the new process gets whole models."""
-    for lock in _in_order(_alive):
-        lock.acquire()
-        _held_for_fork.append(lock)
-
-
-def _after_fork_in_parent() -> None:
-    while _held_for_fork:
-        _held_for_fork.pop().release()
 
 
 def _after_fork_in_child() -> None:
-    """Renew the locks: the threads that held or waited for them do not exist here."""
-    _held_for_fork.clear()
+    """Renew the locks, because the threads that waited for them do not exist here, and the random numbers."""
+    _fork.close()
     new: dict[int, threading.RLock] = {}
-    for each in list(_alive):
-        each._lock = new.setdefault(id(each._lock), threading.RLock())
-    for each in list(_alive):
-        each._after_fork()
+    policies = list(_alive)
+    for policy in policies:
+        policy._lock = new.setdefault(id(policy._lock), threading.RLock())
+    for policy in policies:
+        policy._after_fork()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+if hasattr(os, "register_at_fork"):  # no thread changes a policy during the fork, so the new process gets whole models
+    os.register_at_fork(
+        before=lambda: _fork.enter_context(locked(*_alive)),
+        after_in_parent=_fork.close,
+        after_in_child=_after_fork_in_child,
+    )
 
 
-# ------------------------------------------------------------------ policies
-
-
-class Policy(Lockable, ABC):
+class Policy(ABC):
     """A rule for choosing among candidates and learning from their rewards; the base class of all policies.
 
     The policy remembers nothing between `choose` and `learn`. Feedback may arrive late, in batches, out of order, or
@@ -176,21 +143,22 @@ class Policy(Lockable, ABC):
     notes: dict[str, Any]
 
     receipt_is_of_the_round: ClassVar[bool] = False
-    """Whether a receipt is valid for every candidate of its round (HyRan) instead of only for the one chosen."""
+    """True if a receipt is valid for every candidate of its round (HyRan) instead of only for the one chosen."""
 
     learns_from_sums: ClassVar[bool] = False
-    """Whether the policy can learn rows that stand for many rewards, as `fit.warm_start` teaches them."""
+    """True if the policy can learn rows that stand for many rewards, as `fit.warm_start` teaches them."""
 
     _draws: ClassVar[bool] = True
-    """Whether the rule may draw random numbers, so that its decisions are counted."""
+    """True if the rule may draw random numbers, so that its decisions are counted."""
 
     _counts_arms: ClassVar[bool] = False
-    """Whether a decision may depend on how many arms have been met."""
+    """True if a decision may depend on how many arms have been met."""
 
     _not_settings: ClassVar[tuple[str, ...]] = ("seed",)
     """Arguments of the constructor that the policy does not keep: the random state stands for the seed."""
 
     _table: ArmTable
+    _lock: threading.RLock
 
     _watch: ConstantFeatures | None = None
     """Examines the features of the first calls; None when that is over."""
@@ -210,6 +178,18 @@ class Policy(Lockable, ABC):
         self._known = 0
         self._make_lock()
 
+    def _make_lock(self) -> None:
+        self._lock = threading.RLock()
+        _alive.add(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._make_lock()
+
     def _start_stream(self, seed: int | None) -> None:
         # Every class draws from a stream of its own, so that the same seed in a world or in a wrapped policy does not
         # tie their draws together.
@@ -219,8 +199,6 @@ class Policy(Lockable, ABC):
     def _depth(self) -> int:
         """The number of policies inside this one."""
         return 0
-
-    # -------------------------------------------------------------- hooks of the rule
 
     @abstractmethod
     def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
@@ -272,8 +250,6 @@ class Policy(Lockable, ABC):
             matrix[ranking.indices, np.arange(m)] = 1.0
         return matrix
 
-    # -------------------------------------------------------------- what choosing shares
-
     def _candidates(self, x: Any, z: Any, arms: Any, admit: bool) -> Candidates:
         """Check candidates; with `admit`, arms that are new become known."""
         table = self._table
@@ -286,17 +262,16 @@ class Policy(Lockable, ABC):
         self._known = self._table.known
 
     def _stream(self, key: Hashable | None) -> RandomStream:
-        """The random numbers of the next decision, or of the decision that the caller names by a key."""
+        """Return the random numbers of the next decision, or of the decision that the caller names by a key."""
         if key is None:
             return RandomStream(self._key, self._decisions)
         return RandomStream(self._key, digest_of_key(key), KEYED)
 
     def _choice(self, candidates: Candidates, stream: RandomStream) -> Choice:
         picked = self._pick(candidates, stream)
-        index = picked[0]
-        if index < 0:
+        if picked[0] < 0:
             raise not_finite(candidates.x, candidates.z)
-        return Choice(candidates.arms[index], *picked)
+        return Choice(candidates.arms[picked[0]], *picked)
 
     def _score(self, candidates: Candidates, stream: RandomStream) -> Prediction:
         """Means and widths in the model that takes this decision."""
@@ -326,8 +301,6 @@ class Policy(Lockable, ABC):
         (mean,), (width,) = self._score(candidates.take(np.array([index])), stream)
         receipt = choice.receipt if self.receipt_is_of_the_round else None
         return Choice(candidates.arms[index], index, float(mean), float(width), None, receipt)
-
-    # -------------------------------------------------------------- choosing
 
     def choose(
         self,
@@ -364,19 +337,14 @@ class Policy(Lockable, ABC):
             floor = checked_floor(floor, randomize)
         with self._lock:
             candidates = self._candidates(x, z, arms, key is None)
-            stream = RandomStream(self._key, self._decisions) if key is None else self._stream(key)
-            picked = self._pick(candidates, stream)
-            index = picked[0]
-            if index < 0:
-                raise not_finite(candidates.x, candidates.z)
-            choice = Choice(candidates.arms[index], *picked)
+            stream = self._stream(key)
+            choice = self._choice(candidates, stream)
             if floor is not None:
                 drawn = self._randomize(self._propensities(candidates, stream)[None], [stream], floor)
                 index = int(drawn.indices[0])
                 choice = self._replaced(choice, index, candidates, stream)
                 choice = choice._replace(propensity=float(drawn.probabilities[0, index]))
-            if self._watch is not None:
-                self._examine(candidates.x, candidates.z)
+            self._examine(candidates.x, candidates.z)
             if key is None:
                 self._count(randomize)
             return choice
@@ -423,9 +391,7 @@ class Policy(Lockable, ABC):
         slots = look_up(batch, self._table)
         self._arms_changed()
         indices, means, widths, propensities = self._pick_batch(batch, slots, threads)
-        for b in range(batch.size):
-            if self._watch is None:
-                break
+        for b in range(batch.size if self._watch is not None else 0):
             self._examine(*batch.features(b))
         if self._draws:
             self._decisions += batch.size
@@ -508,8 +474,6 @@ class Policy(Lockable, ABC):
             return later.propensities(x, z, candidates.arms)
         return self._propensities(candidates, self._stream(key))
 
-    # -------------------------------------------------------------- learning and reading
-
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
         """Learn one reward.
 
@@ -528,10 +492,10 @@ class Policy(Lockable, ABC):
             candidate, which makes a difference for `HyRan` and `SupLinUCB` alone.
         """
         x, z = checked_vectors(x, z, self.d1, self.d2)
-        value = checks.reward(reward)
+        value = np.array(checks.reward(reward))
         check_finite(x, z)
-        checks.finite("reward", np.asarray(value), LIMIT)
-        self.learn_batch([arm], x[None], z[None], np.array([value]), receipts=[receipt])
+        checks.finite("reward", value, LIMIT)
+        self.learn_batch([arm], x[None], z[None], value[None], receipts=[receipt])
 
     @synchronized
     def learn_batch(
@@ -572,16 +536,23 @@ class Policy(Lockable, ABC):
         """
 
     @property
-    @abstractmethod
     def rounds(self) -> int:
         """The number of rewards learned."""
+        return self._table.rounds
 
-    @abstractmethod
     def merge(self, other: Self) -> None:
         """Add what another policy with the same class and settings has learned on other data.
 
         The other policy does not change.
         """
+        check_mergeable(self, other)
+        with locked(self, other):
+            self._merge(other)
+            self._arms_changed()
+
+    def _merge(self, other: Self) -> None:
+        table: Any = self._table
+        table.merge(other._table)
 
     @property
     def arms(self) -> list[Hashable]:
@@ -615,15 +586,13 @@ class Policy(Lockable, ABC):
         self._table.forget(arm)
         self._arms_changed()
 
-    def refresh(self) -> None:
+    def refresh(self) -> None:  # noqa: B027 - optional
         """Estimate learned settings afresh from all rewards, so that their order no longer matters."""
 
     @property
     def learned(self) -> LearnedSettings | None:
         """What has been learned about noise and scales; None for policies that do not learn their settings."""
         return None
-
-    # -------------------------------------------------------------- random numbers
 
     @synchronized
     def reseed(self, seed: int | None) -> None:
@@ -648,8 +617,6 @@ class Policy(Lockable, ABC):
         first = self._decisions
         self._decisions += count if self._draws else 0
         return self._key, first
-
-    # -------------------------------------------------------------- settings
 
     def _settings(self) -> dict[str, Any]:
         """The constructor's arguments with their present values, read from the attributes of the same names."""
@@ -680,11 +647,9 @@ class Policy(Lockable, ABC):
         settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
         return f"{type(self).__name__}({settings}): {len(self.arms)} arms known, {self.rounds} rewards learned"
 
-    # -------------------------------------------------------------- files and copies
-
     @abstractmethod
     def _pack_parts(self) -> dict[str, Packed]:
-        """What the policy has learned, as named parts of a file."""
+        """Return what the policy has learned, as named parts of a file."""
 
     @abstractmethod
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
@@ -911,16 +876,6 @@ class RidgePolicy(Policy):
     def beta(self, arm: Hashable) -> FloatArray:
         return self._table.beta(arm)
 
-    @property
-    def rounds(self) -> int:
-        return self._table.rounds
-
-    def merge(self, other: Self) -> None:
-        check_mergeable(self, other)
-        with locked(self, other):
-            self._table.merge(other._table)
-            self._arms_changed()
-
     def _pack_parts(self) -> dict[str, Packed]:
         return {"estimator": self._table.pack()}
 
@@ -971,6 +926,17 @@ def check_receipts(receipts: Sequence[Any] | None, n: int) -> Sequence[Any]:
             f"receipts has {len(receipts)} entries but there are {n} rows: pass one per row or none at all"
         )
     return receipts
+
+
+def checked_rows(
+    policy: Policy, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Sequence[Any] | None
+) -> tuple[Sequence[Hashable], FloatArray, FloatArray, FloatArray, Sequence[Any]]:
+    """Return ids, x, z, rewards and receipts of a batch of feedback, ready for the kernels."""
+    x, z = checked_matrices(x, z, policy.d1, policy.d2)
+    ids, values = feedback(arms, rewards, len(x))
+    check_finite(x, z)
+    checks.finite("rewards", values, LIMIT)
+    return ids, x, z, values, check_receipts(receipts, len(ids))
 
 
 def check_mergeable(policy: Policy, other: object) -> None:

@@ -37,9 +37,6 @@ FORM = "package.module:Class"
 _SPEC = re.compile(r"(?P<name>[^:=]+(?::[A-Za-z_][\w.]*)?):?(?P<settings>(?<=:)[^:=]+=.*)?", re.DOTALL)
 
 
-# ------------------------------------------------------------------ classes of one's own
-
-
 def is_import_path(name: object) -> bool:
     """Return whether a name is of the form ``package.module:Class``."""
     return isinstance(name, str) and ":" in name
@@ -92,9 +89,6 @@ def construct(name: str, kind: Callable[..., Any], arguments: Mapping[str, Any])
         raise ValueError(f"{name} cannot be constructed ({type(problem).__name__}: {problem})") from problem
 
 
-# ------------------------------------------------------------------ names
-
-
 def policy_names() -> list[str]:
     """Return the names of all policies of hybandits that wrap no other, sorted."""
     return [name for name, kind in _built_in().items() if "d1" in parameters_of(kind)]
@@ -138,9 +132,6 @@ def policy_class(name: str) -> type[Policy]:
 def setting_names(name: str) -> list[str]:
     """Return the settings of the policy with this name, in the order of its constructor."""
     return [argument for argument in parameters_of(policy_class(name)) if argument not in FROM_THE_PROBLEM]
-
-
-# ------------------------------------------------------------------ text and tables
 
 
 def read_spec(text: str) -> tuple[str, dict[str, Any]]:
@@ -226,9 +217,6 @@ def nested_policies(name: str, settings: Mapping[str, Any]) -> list[tuple[str, M
     wrapped: list[tuple[str, dict[str, Any]]] = []
     _with_wrapped(settings, lambda inner, own: wrapped.append((inner, own)))
     return [(proper_name(name), settings), *(each for inner in wrapped for each in nested_policies(*inner))]
-
-
-# ------------------------------------------------------------------ making policies
 
 
 def with_noise(name: str, settings: Mapping[str, Any], noise: float) -> dict[str, Any]:

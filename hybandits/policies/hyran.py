@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from hybandits.estimators.arms import Candidates
-from hybandits.estimators.inputs import ConstantFeatures, batch, check_finite, checked_matrices
+from hybandits.estimators.inputs import ConstantFeatures, check_finite, checked_matrices
 from hybandits.estimators.interface import Prediction
 from hybandits.estimators.policy_file import Packed
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.estimators.sums import RunningSums, unsound
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
-from hybandits.kernels import arrow, hyran, random
-from hybandits.policies.base import Picked, Policy, check_mergeable, check_receipts, locked, synchronized
+from hybandits.kernels import hyran, random
+from hybandits.policies.base import Picked, Policy, checked_rows, synchronized
 
 Schedule = Literal["experiments", "theory"]
 
@@ -166,12 +166,8 @@ class HyRan(Policy):
         return Pool(receipt.arms, *rows)
 
     def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None:
-        x, z = checked_matrices(x, z, self.d1, self.d2)
-        ids, values = batch(arms, rewards, len(x))
-        check_finite(x, z)
-        checks.finite("rewards", values, arrow.LIMIT)
-        given = check_receipts(receipts, len(ids))
-        pools = [self._check_pool(arm, x[i], z[i], given[i]) for i, arm in enumerate(ids)]
+        ids, x, z, values, receipts = checked_rows(self, arms, x, z, rewards, receipts)
+        pools = [self._check_pool(arm, x[i], z[i], receipts[i]) for i, arm in enumerate(ids)]
         self._table.check_new(ids)
         before = self._table.snapshot()
         try:
@@ -212,19 +208,10 @@ class HyRan(Policy):
         slot = self._table.slot(arm)
         return self._table.estimate(self._ridge()).beta[slot] if slot >= 0 else np.zeros(self.d2)
 
-    @property
-    def rounds(self) -> int:
-        return self._table.rounds
-
     @synchronized
     def forget(self, arm: Hashable) -> None:
         """Drop an arm; what it taught about the shared features stays, at the ridge of the present round."""
         self._table.marginalise(arm, self._ridge())
-
-    def merge(self, other: Self) -> None:
-        check_mergeable(self, other)
-        with locked(self, other):
-            self._table.merge(other._table)
 
     def _pack_parts(self) -> dict[str, Packed]:
         return {"sums": self._table.pack()}

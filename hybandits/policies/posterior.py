@@ -77,7 +77,6 @@ class PosteriorPolicy(RidgePolicy):
                     "1e10; rescale the rewards"
                 )
             ridge = (self.noise / self.scale) ** 2
-        # Asked in every choice, because it is faster than to ask for the type of the estimator
         self._learns = self.noise is None or self.scale is None or self.memory is not None
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
 
@@ -88,7 +87,7 @@ class PosteriorPolicy(RidgePolicy):
 
     @property
     def learned(self) -> LearnedSettings | None:
-        """What has been learned about noise and scales; None if both were given, or before the first reward but 0."""
+        """The learned noise and scales; None if both were given, or before the first reward that is not 0."""
         with self._lock:
             estimator = self._table
             if not isinstance(estimator, LearnedRidge) or all(estimator.fixed):
@@ -116,7 +115,7 @@ class PosteriorPolicy(RidgePolicy):
         return self._table.rule(self.rule, self.noise or 1.0)
 
     def _undecided(self, stream: RandomStream) -> bool:
-        """Whether the choice is uniform, because nothing has been learned yet."""
+        """Return True while the choice is uniform, because nothing has been learned yet."""
         return self._learns and not self._model(stream).ready
 
     def _score(self, candidates: Candidates, stream: RandomStream) -> Prediction:
@@ -161,23 +160,6 @@ class PosteriorPolicy(RidgePolicy):
         given = [self.noise, self.scale, self.memory]
         if isinstance(estimator, LearnedRidge) and [*estimator.settings.values()] != given:
             raise FileError("the estimator's noise, scale or memory is not the policy's: the file is corrupt")
-
-    def __repr__(self) -> str:
-        settings = self.learned
-        if settings is None:
-            return super().__repr__()
-        words = [f"noise {settings.noise:.3g}"]
-        for name, scale in (("shared", settings.shared_scale), ("own", settings.own_scale)):
-            if len(scale):
-                words.append(f"{name} scale {_middle(scale)}")
-        words.append(f"{settings.effective_parameters:.1f} effective parameters")
-        return f"{super().__repr__()}; learned: {', '.join(words)}"
-
-
-def _middle(values: FloatArray) -> str:
-    """The root mean square of the scales that are known."""
-    known = values[~(values != values)]
-    return f"{math.sqrt(float((known**2).mean())):.3g}" if len(known) else "unknown"
 
 
 APART = 5.0

@@ -17,7 +17,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import decisions
 from hybandits.kernels.random import place_among
-from hybandits.policies.base import Picked, Policy, RidgePolicy, check_mergeable
+from hybandits.policies.base import Picked, Policy, RidgePolicy
 from hybandits.policies.choices import Choices
 
 
@@ -207,8 +207,7 @@ class EpsilonGreedy(Policy):
     def forget(self, arm: Hashable) -> None:
         self.policy.forget(arm)
 
-    def merge(self, other: Self) -> None:
-        check_mergeable(self, other)
+    def _merge(self, other: Self) -> None:
         self.policy.merge(other.policy)
 
     @property

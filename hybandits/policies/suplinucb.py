@@ -9,15 +9,15 @@ from typing import Any, Self
 import numpy as np
 
 from hybandits.estimators.arms import Candidates
-from hybandits.estimators.inputs import ConstantFeatures, batch, check_finite, checked_matrices
+from hybandits.estimators.inputs import ConstantFeatures, check_finite
 from hybandits.estimators.interface import Prediction
 from hybandits.estimators.policy_file import FileError, Packed, counter
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
-from hybandits.kernels import arrow, decisions
-from hybandits.policies.base import Picked, Policy, check_mergeable, check_receipts, locked, synchronized
+from hybandits.kernels import decisions
+from hybandits.policies.base import Picked, Policy, checked_rows, synchronized
 
 
 class SupLinUCB(Policy):
@@ -154,11 +154,8 @@ class SupLinUCB(Policy):
         return level
 
     def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None:
-        x, z = checked_matrices(x, z, self.d1, self.d2)
-        ids, values = batch(arms, rewards, len(x))
-        check_finite(x, z)
-        checks.finite("rewards", values, arrow.LIMIT)
-        levels = [self._check_level(receipt) for receipt in check_receipts(receipts, len(ids))]
+        ids, x, z, values, receipts = checked_rows(self, arms, x, z, rewards, receipts)
+        levels = [self._check_level(receipt) for receipt in receipts]
         self._table.check_new(ids)
         for i, arm in enumerate(ids):
             self._table.admit([arm])
@@ -209,13 +206,11 @@ class SupLinUCB(Policy):
                 level.forget(arm)
         self._all = None
 
-    def merge(self, other: Self) -> None:
-        check_mergeable(self, other)
-        with locked(self, other):
-            for mine, theirs in zip(self._levels, other._levels, strict=True):
-                mine.merge(theirs)
-            self._skipped += other._skipped
-            self._all = None
+    def _merge(self, other: Self) -> None:
+        for mine, theirs in zip(self._levels, other._levels, strict=True):
+            mine.merge(theirs)
+        self._skipped += other._skipped
+        self._all = None
 
     def _pack_parts(self) -> dict[str, Packed]:
         parts = {f"level{s}": level.pack() for s, level in enumerate(self._levels, start=1)}

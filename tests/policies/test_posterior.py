@@ -39,8 +39,6 @@ def test_what_was_learned_is_said() -> None:
     learned = policy.learned
     assert learned is not None
     assert learned.noise == pytest.approx(0.1, rel=0.3)
-    assert f"noise {learned.noise:.3g}" in repr(policy)
-    assert "effective parameters" in repr(policy)
     held = HyIDS(d1=4, d2=3, noise=0.25, seed=0)
     Page(4, 3).play(held, 100)
     assert held.learned is not None
