@@ -100,7 +100,7 @@ def time_loops(
         for name, policy in policies.items():
             loop = compiled_loop(policy)
             assert loop is not None
-            loops[name] = loop.play
+            loops[name] = loop
             times[name].append([])
         names = list(makers)
         names = names[repeat % len(names) :] + names[: repeat % len(names)]

@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 """progress(number of the task, amount): called by the engine to say how much of a task is done so far."""
 
 TRIES = 3
-"""How often a task is started, if its workers keep dying, before the engine gives up."""
+"""The number of times that a task is started, if its workers keep dying, before the engine gives up."""
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMBA_NUM_THREADS")
 ONE_THREAD = {**dict.fromkeys(_THREADS, "1"), "HYBANDITS_QUIET": "1"}

@@ -30,7 +30,7 @@ MAPS = {
 `hybandits.evaluation.collect`)."""
 
 PAIR_PLACES = {"": "", "+pair": "x", "+pair:z": "z", "+pair:xz": "xz"}
-"""What may follow the name of a map, and where the pair features p then stand: at the end of x, of z, or of both."""
+"""Suffixes of the name of a map, and where the pair features p then stand: at the end of x, of z, or of both."""
 
 _ndarray, _empty = np.ndarray, np.empty
 
@@ -169,8 +169,8 @@ class Number:
     Parameters
     ----------
     missing : {"error", "mean", "column"} or float
-        What a missing value (None or NaN) becomes: an error, the mean of the data that the features are fitted to, 0
-        together with a further column that is 1 where the value is missing, or this number.
+        The replacement of a missing value (None or NaN): an error, the mean of the data that the features are fitted
+        to, 0 together with a further column that is 1 where the value is missing, or this number.
 
     Examples
     --------
@@ -231,8 +231,8 @@ class Category:
     values : list of str or int, optional
         The values. If they are not given, `Features.fit` finds them in data.
     unknown : {"column", "zero", "error"}
-        What a value becomes that is not among `values`: a further column of 0 and 1, which all such values share, zeros
-        in all columns, or an error.
+        The treatment of a value that is not among `values`: a further column of 0 and 1, which all such values share,
+        zeros in all columns, or an error.
     missing : {"error", "column", "zero"}
         The same for a missing value (None or NaN).
     most : int, optional
@@ -468,19 +468,17 @@ def _columns(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any]]
         remedy = "call collect() first" if hasattr(data, "collect") else "pass a DataFrame or a list of dicts"
         raise TypeError(f"{what} is {checks.short(data)} ({type(data).__name__}): {remedy}")
     records = list(data)
-    try:
-        return {name: [record[name] for record in records] for name in names}
-    except (IndexError, KeyError, TypeError, ValueError):
-        for i, record in enumerate(records):
-            words = f"{what} {i}" if len(records) > 1 else what
-            if not _is_record(record):
-                raise TypeError(
-                    f"{words} is {checks.short(record)} ({type(record).__name__}): pass a dict, or a row of a "
-                    "DataFrame, with the features by name"
-                ) from None
-            if missing := [name for name in names if name not in set(record.keys())]:
-                raise ValueError(_no_feature(words, missing[0], record.keys())) from None
-        raise
+    for i, record in enumerate(records):
+        words = f"{what} {i}" if len(records) > 1 else what
+        if not _is_record(record):
+            raise TypeError(
+                f"{words} is {checks.short(record)} ({type(record).__name__}): pass a dict, or a row of a DataFrame, "
+                "with the features by name"
+            )
+        for name in names:
+            if name not in record:
+                raise ValueError(_no_feature(words, name, record.keys()))
+    return {name: [record[name] for record in records] for name in names}
 
 
 def _no_feature(what: str, name: str, known: Iterable[Any]) -> str:
@@ -616,8 +614,7 @@ class Features:
         Which products of a user's and an arm's feature x has, as (user feature, arm feature). What each feature says
         on its own is in x in any case, unless `constant` is False.
     map : {"das", "li", "shared", "disjoint"}, optional
-        What x and z are; see `FeatureMap`. By default "das" if arms have features, otherwise "li". Pair features stand
-        at the end of x, as "das+pair" says in full; "das+pair:z" puts them at the end of z, "das+pair:xz" of both.
+        See `FeatureMap`. By default "das" if arms have features, otherwise "li". Pair features stand at the end of x, as "das+pair" says in full; "das+pair:z" puts them at the end of z, "das+pair:xz" of both.
     constant : bool
         Put a feature that is always 1 before the user's and before the arm's.
 
@@ -630,7 +627,7 @@ class Features:
     d1, d2 : int
         The lengths of x and z, for the policy. They never change once the features are fitted.
     names_x, names_z : list of str
-        What the columns of x and z are, and so what each number of `policy.theta` and `policy.beta(arm)` belongs to.
+        The names of the columns of x and z, and so of the numbers in `policy.theta` and `policy.beta(arm)`.
     user_columns, arm_columns : list of str
         The columns of the vectors of users and arms, as a log names them.
 

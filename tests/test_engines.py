@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -143,18 +142,6 @@ def test_without_ray_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "ray", None)  # importing it raises ImportError
     with pytest.raises(EngineError, match=r"run pip install '\.\[ray\]' in a checkout"):
         list(Ray().map(square, [1], ignore))
-
-
-class RefusingRay:
-    """Stands for the module `ray` where a cluster cannot be reached."""
-
-    def init(self, **options: Any) -> None:
-        raise ConnectionError("no such cluster\nand a long explanation")
-
-
-def test_a_cluster_that_does_not_start_is_told_in_one_line() -> None:
-    with pytest.raises(EngineError, match=r"^no Ray cluster on this machine \(no such cluster\): check --address"):
-        Ray()._start(RefusingRay())
 
 
 @pytest.mark.xdist_group("ray")

@@ -106,32 +106,6 @@ def test_without_the_constant() -> None:
         declared(constant=False, map="shared", interactions=[])
 
 
-def frames(library: str) -> tuple[Any, Any]:
-    """Users and arms as frames of a library."""
-    frame: Any = {"pandas": pandas, "polars": polars}[library].DataFrame
-    return frame([USER, {"age": 52.5, "land": "fr"}]), frame(ARMS)
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_frames_give_what_dicts_give(library: str) -> None:
-    users, arms = frames(library)
-    features = Features(user=["age", "land"], arm=["price", "topic"]).fit(users, arms)
-    assert features.names_z == [
-        "constant",
-        "arm.price",
-        *(f"arm.topic={t}" for t in ("film", "news", "sport", "other")),
-    ]
-    rows = [users.row(0, named=True), users[:1]] if library == "polars" else [users.iloc[0], users.iloc[:1]]
-    expected = np.hstack(features(USER, ARMS))
-    for user in [USER, *rows]:
-        assert_array_equal(np.hstack(features(user, arms)), expected)
-    with pytest.raises(ValueError, match=r"user has 2 rows, expected one: pass one user, or use rows\(users, arms\)"):
-        features(users, arms)
-    together = np.hstack(features.rows(users, arms[:2]))
-    assert_array_equal(together[0], expected[0])
-    assert_array_equal(together[1], np.hstack(features({"age": 52.5, "land": "fr"}, ARMS))[1])
-
-
 def polars_users() -> polars.DataFrame:
     """Two users, and nothing known about a third, in columns of all types that hold numbers or categories."""
     return polars.DataFrame(
@@ -146,29 +120,6 @@ def polars_users() -> polars.DataFrame:
             "paid": [True, False, None],
         }
     )
-
-
-def test_every_type_of_polars() -> None:
-    categories = {name: Category(missing="zero", unknown="zero") for name in ("land", "size", "code", "paid")}
-    numbers = dict.fromkeys(("age", "visits", "mobile", "score"), Number(missing="column"))
-    users = polars_users()
-    features = Features(user=numbers | categories, map="disjoint").fit(user=users)
-    assert [name.removeprefix("user.") for name in features.names_z] == [
-        "constant", "age", "age=missing", "visits", "visits=missing", "mobile", "mobile=missing", "score",
-        "score=missing", "land=de", "land=fr", "size=M", "size=S", "code=7", f"code={2**60 + 1}", "paid=0", "paid=1",
-    ]  # fmt: skip
-    expected = [
-        [1, 30, 0, 1, 0, 1, 0, 0.5, 0, 1, 0, 0, 1, 0, 1, 0, 1],
-        [1, 34, 0, 2, 0, 0, 0, 0, 1, 0, 1, 1, 0, 1, 0, 1, 0],
-        [1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
-    ]
-    arms = polars.Series(["a", "b", "c"])
-    columns = {name: users[name] for name in users.columns}
-    for table in (users, columns, users.to_dicts()):
-        assert features.rows(table, arms)[1].tolist() == expected
-    for i, row in enumerate(expected):
-        for user in (users.row(i, named=True), users[i : i + 1]):
-            assert features.user_vector(user).tolist() == row
 
 
 def test_polars_and_pandas_find_the_same_features() -> None:
@@ -499,23 +450,6 @@ def test_users_crossed_with_arms_are_what_calls_return(settings: dict[str, Any])
         Features(pair={"distance": "number"}, map="shared+pair").crossed([], [])
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        (["12", 1.0], "is '12'"), ([None, 1.0], "is missing"), ([float("inf"), 1.0], "is inf"), ([[1.0], 1.0], "1.0"),
-        ([10**400, 1.0], "is inf"),
-    ],
-)  # fmt: skip
-def test_numbers_of_many_are_looked_at_as_closely_as_those_of_one(values: list[Any], words: str) -> None:
-    features = Features(user={"age": "number", "visits": "number"})
-    users = [{"age": value, "visits": 1.0} for value in values]
-    for call in (lambda: features.user_vectors(users), lambda: features.user_vector(users[0])):
-        with pytest.raises((TypeError, ValueError), match=words):
-            call()
-    large = [{"age": 2**70, "visits": 1}, {"age": -1, "visits": 2**63}]
-    assert_array_equal(features.user_vectors(large), [features.user_vector(user) for user in large])
-
-
 # ------------------------------------------------------------------ refusals
 
 
@@ -653,6 +587,12 @@ def test_tables_of_every_kind(kind: str) -> None:
         with pytest.raises(ValueError, match=r"user( 0)? has no feature 'agee' \(did you mean age\?\): it has \["):
             Features(user={"agee": "number"}).user_vectors(TABLES[kind])
     assert features.user_vectors(TABLES[kind]).tolist() == [[1, 31, 2.5], [1, 52, 3]]
+    for rows in (TABLES["pandas"], TABLES["polars"]):
+        assert features.user_vector(rows[:1]).tolist() == [1, 31, 2.5]
+        with pytest.raises(
+            ValueError, match=r"user has 2 rows, expected one: pass one user, or use rows\(users, arms\)"
+        ):
+            features(rows, 2)
 
 
 @pytest.mark.parametrize(

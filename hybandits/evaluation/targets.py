@@ -237,7 +237,7 @@ def probabilities(policy: Policy, rounds: Rounds) -> FloatArray:
         return _even(rounds.counts, most)
     loop = compiled_loop(policy, standing_for=RULE)
     if loop is not None:
-        draws = (getattr(policy, "propensity_draws", None) or SAMPLED_DRAWS) if loop.samples else 1
+        draws = (getattr(policy, "propensity_draws", None) or SAMPLED_DRAWS) if policy._draws else 1
         nothing, picks = np.full((n, most), np.nan), np.empty(n, np.int64)
         chosen = np.zeros((n, most))
         for draw in range(draws):

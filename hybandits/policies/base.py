@@ -43,7 +43,7 @@ FLOOR = 0.05
 """The share of randomized choices that is spread evenly over all candidates."""
 
 DRAWS = 2000
-"""How many draws estimate the probabilities of a rule that does not compute them."""
+"""The number of draws that estimate the probabilities of a rule that does not compute them."""
 
 Keep = Literal["saved"]
 """In place of a seed: the random numbers of the file go on."""
@@ -241,6 +241,14 @@ class Policy(ABC):
             left = left[left != index]
         return _columns(choices)
 
+    def _ranking(
+        self, candidates: Candidates, stream: RandomStream, indices: Slots, propensities: FloatArray
+    ) -> Choices:
+        """Return a ranking with means and widths in the model that takes this decision."""
+        ranked = candidates.take(indices)
+        mean, width = self._score(ranked, stream)
+        return Choices(list(ranked.arms), indices, mean, width, propensities, [None] * len(indices))
+
     def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
         """Return the probability of each candidate (rows) in each position (columns); NaN where it is not known."""
         ranking = self._rank(candidates, stream, m)
@@ -373,9 +381,9 @@ class Policy(ABC):
             The ids of the candidates, the same for all decisions, or one list for each; 0 to n-1 if left out. An array
             of shape (B, n) has one row of ids for each decision.
         mask : bool array of shape (B, n), optional
-            Which rows are candidates, where decisions have different numbers of them. By default all are.
+            True for rows that are candidates, where decisions have different numbers of them. By default all are.
         threads : int, default=1
-            How many threads share the work. It makes no difference to the decisions.
+            The number of threads that share the work. It makes no difference to the decisions.
         randomize, floor
             As for `choose`.
         """
@@ -591,7 +599,7 @@ class Policy(ABC):
 
     @property
     def learned(self) -> LearnedSettings | None:
-        """What has been learned about noise and scales; None for policies that do not learn their settings."""
+        """The learned noise and scales; None for policies that do not learn their settings."""
         return None
 
     @synchronized
@@ -765,7 +773,7 @@ class RidgePolicy(Policy):
     d1, d2, seed
         As for `Policy`.
     ridge : float, default=1.0
-        How strongly the estimates are drawn towards zero (lambda).
+        The strength with which estimates are shrunk towards zero (lambda).
 
     Attributes
     ----------
@@ -801,14 +809,6 @@ class RidgePolicy(Policy):
     def _score(self, candidates: Candidates, stream: RandomStream) -> Prediction:
         return self._table.score(candidates.x, candidates.z, candidates.slots)
 
-    def _ranking(
-        self, candidates: Candidates, stream: RandomStream, indices: Slots, propensities: FloatArray
-    ) -> Choices:
-        """A ranking with means and widths in the model that takes this decision."""
-        ranked = candidates.take(indices)
-        mean, width = self._score(ranked, stream)
-        return Choices(list(ranked.arms), indices, mean, width, propensities, [None] * len(indices))
-
     def _pick_compiled(self, rule: Any, batch: Batch, slots: Slots, threads: int) -> tuple[Any, ...]:
         """Choices of a batch by the kernels of a rule."""
         size, rounds = batch.size, self._table.rounds
@@ -823,13 +823,6 @@ class RidgePolicy(Policy):
 
         in_threads(work, batch, threads)
         return index, mean, width, propensity
-
-    @synchronized
-    def meet(self, arms: Sequence[Hashable]) -> tuple[Slots, Slots]:
-        """Admit arms and set blocks aside for them, for a compiled loop: see `ArmTable.set_aside`."""
-        self._table.admit(arms)
-        self._arms_changed()
-        return self._table.set_aside(arms)
 
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""What a policy returns, and the checked candidates of many decisions."""
+"""Results of a policy, and the checked candidates of many decisions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Choice(NamedTuple):
     mean : float
         The reward that the policy expects of the arm.
     width : float
-        How uncertain `mean` is: its standard error in units of the noise. Multiply it by the standard deviation of the
+        The standard error of `mean` in units of the noise. Multiply it by the standard deviation of the
         noise to get the units of the reward. It shrinks as the policy learns about similar features.
     propensity : float or None
         The probability with which the policy chooses this arm in this situation: 1.0 for a policy that does not draw

@@ -25,7 +25,7 @@ NOTHING: FloatArray = np.empty(0)
 """No variance beyond that of the estimates, and no weights where there is one model."""
 
 Memory = float | Literal["auto"] | None
-"""How many rounds a policy remembers: None for all, or "auto" to find out."""
+"""The number of rounds that a policy remembers: None for all, or "auto" to choose among memories."""
 
 
 def checked_memory(memory: Memory) -> Memory:
@@ -183,17 +183,17 @@ class HyThompson(PosteriorPolicy):
         The standard deviation of the entries of theta and of every beta before any reward has been seen. By default it
         is learned, for theta and for each of the arms' own features apart, with the mean that arms have in common.
     memory : float or "auto", optional
-        How many rounds the policy remembers, for worlds that change: a reward that came t rewards ago counts
+        The number of rounds that the policy remembers, for worlds that change: a reward that came t rewards ago counts
         exp(-t / memory) as much as the latest. With "auto" the policy keeps three memories, one of them infinite, and
         trusts the one that predicts best. By default it never forgets.
     propensity_draws : int, optional
-        How many further draws estimate the probability of each choice. With 0, the default, ``choice.propensity`` is
-        None.
+        The number of further draws that estimate the probability of each choice. With 0, the default,
+        ``choice.propensity`` is None.
 
     Attributes
     ----------
     learned : LearnedSettings or None
-        What the policy has learned about noise and scales.
+        The learned noise and scales.
 
     Notes
     -----

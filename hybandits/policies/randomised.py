@@ -170,10 +170,8 @@ class EpsilonGreedy(Policy):
             indices = np.argsort(order)
             indices = np.concatenate(([first], indices[indices != first]))[:m]
             propensities = policy._rank_propensities(candidates, inner, m)[indices, np.arange(m)]
-            ranked = candidates.take(indices)
-            mean, width = policy._score(ranked, inner)
             receipts = [ranking.receipts[0] if self.receipt_is_of_the_round else None] * m
-            ranking = Choices(list(ranked.arms), indices, mean, width, propensities, receipts)
+            ranking = policy._ranking(candidates, inner, indices, propensities)._replace(receipts=receipts)
         return ranking._replace(propensities=self._mixed(ranking.propensities, n))
 
     def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Upper confidence bounds on the ridge estimator: play the highest mean + gamma width (paper, Algorithms 1 and 2)."""
+"""Upper confidence bounds on the ridge estimator: choose the highest mean + gamma width (paper, Algorithms 1 and 2)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class UCBPolicy(RidgePolicy):
     _draws = False
     _counts_arms = True
     _by_arm: ClassVar[bool] = False
-    """Whether gamma depends on the rewards of each arm instead of on all rewards learned."""
+    """True if gamma depends on the rewards of each arm instead of on all rewards learned."""
 
     def __init__(
         self,
@@ -151,9 +151,9 @@ class HyLinUCB(UCBPolicy):
         The standard deviation of the reward around its mean, in the units of the reward; for rewards of 0 and 1 it is
         at most 0.5. ``noise=0.1`` is short for ``exploration=SelfNormalised(noise=0.1)``; the default is 1.0.
     exploration : SelfNormalised, AsWritten or Constant, optional
-        How much to explore, instead of `noise`.
+        The exploration coefficient, instead of `noise`.
     ridge : float, optional
-        How strongly the estimates are drawn towards zero (lambda). The default is the value that `exploration`
+        The strength with which estimates are shrunk towards zero (lambda). The default is the value that `exploration`
         prescribes, or 1.0 if it prescribes none.
     seed : int, optional
         The seed of the random state; this rule does not draw random numbers.
@@ -165,7 +165,7 @@ class HyLinUCB(UCBPolicy):
     ridge : float
         The present value of lambda.
     radius : float
-        The present value of gamma: how many widths above its mean an arm is judged by.
+        The present value of gamma: the number of widths that is added to the mean of an arm.
 
     Notes
     -----
@@ -204,11 +204,7 @@ class LinUCB(UCBPolicy):
 
     Notes
     -----
-    This is the reduction of the hybrid problem to the shared one [1]_.
-
-    References
-    ----------
-    .. [1] Das & Sinha, "Linear Contextual Bandits with Hybrid Payoff: Revisited", 2024, section 3.1.
+    This is the reduction of the hybrid problem to the shared one: section 3.1 of the paper that `HyLinUCB` names.
 
     Examples
     --------
@@ -236,11 +232,7 @@ class DisLinUCB(UCBPolicy):
 
     Notes
     -----
-    This is the reduction of the hybrid problem to the disjoint one, Algorithm 2 of [1]_.
-
-    References
-    ----------
-    .. [1] Das & Sinha, "Linear Contextual Bandits with Hybrid Payoff: Revisited", 2024.
+    This is the reduction of the hybrid problem to the disjoint one: Algorithm 2 of the paper that `HyLinUCB` names.
 
     Examples
     --------
@@ -300,7 +292,7 @@ class LiHybrid(UCBPolicy):
     d1, d2, ridge, seed
         As for `HyLinUCB`; the default of `ridge` is 1.0.
     alpha : float, default=1.0
-        How many widths are added to the mean. A larger value explores more.
+        The number of widths that is added to the mean. A larger value explores more.
 
     Notes
     -----

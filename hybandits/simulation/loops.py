@@ -1,4 +1,4 @@
-"""The compiled loop over rounds, and the one table that says which policy is played by it and how.
+"""The compiled loop over rounds, and the table of the policies that it plays.
 
 The loop takes the decisions that `choose` and `learn` would take, to the bit, because it calls the same kernels on
 blocks laid out the same way. To let it play another policy, write a named tuple of what the rule needs, its kernels for
@@ -21,13 +21,7 @@ from hybandits.estimators.sums import unsound
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import by_kind, kernel
 from hybandits.kernels.arrow import LIMIT, learn_row, refresh_due, within_limit
-from hybandits.kernels.decisions import (
-    LearnedRule,
-    RidgeRule,
-    decide_by_learned,
-    decide_by_ridge,
-    walk_level,
-)
+from hybandits.kernels.decisions import LearnedRule, RidgeRule, decide, walk_level
 from hybandits.kernels.features import lay_out, lay_side_by_side, room_for
 from hybandits.kernels.hyran import best_mean, estimate, learn_round
 from hybandits.kernels.memories import learn_by_all
@@ -41,14 +35,11 @@ from hybandits.policies.ucb import DisLinUCB, UCBPolicy
 from hybandits.simulation.rounds import Rounds
 
 Picks = NDArray[np.int64]
-"""The place of the candidate played in each round."""
+"""The position of the candidate played in each round."""
 
 REFUSED, UNSOUND, LEARNED = -1, -2, 1
 """Outcomes: numbers are out of bounds; HyRan's sums are no longer definite; all is well. Larger ones: see
 `learn_by_all`."""
-
-
-# ------------------------------------------------------------------ rules
 
 
 class SupRule(NamedTuple):
@@ -65,7 +56,7 @@ class SupRule(NamedTuple):
 
 
 class HyRanRule(NamedTuple):
-    """HyRan: its ridges for the rounds from `start` on, its sums, and room to solve them."""
+    """HyRan: the ridges for the rounds from `start` on, the sums, and work arrays for solving them."""
 
     p: float
     start: int
@@ -81,9 +72,9 @@ class HyRanRule(NamedTuple):
 
 
 @kernel
-def pick_by_ridge(rule, x, z, slots, rows, key, decision):  # type: ignore[no-untyped-def]
-    """`pick` for a `RidgeRule`."""
-    i, _, _, _ = decide_by_ridge(rule, x, z, slots[0, : x.shape[0]], rows[0], key, 0 * decision, decision)
+def pick_by_estimator(rule, x, z, slots, rows, key, decision):  # type: ignore[no-untyped-def]
+    """`pick` for a `RidgeRule` or a `LearnedRule`."""
+    i, _, _, _ = decide(rule, x, z, slots[0, : x.shape[0]], rows[0], key, 0 * decision, decision)
     return i, 0
 
 
@@ -95,13 +86,6 @@ def teach_ridge(rule, level, i, x, z, slots, reward, rows, key):  # type: ignore
     if learn_row(slot, x[i], z[i], reward, *blocks, rows[0]):
         refresh_due(slot, x.shape[1], z.shape[1], *blocks, rows[0])
     return LEARNED
-
-
-@kernel
-def pick_by_learned(rule, x, z, slots, rows, key, decision):  # type: ignore[no-untyped-def]
-    """`pick` for a `LearnedRule`."""
-    i, _, _, _ = decide_by_learned(rule, x, z, slots[0, : x.shape[0]], rows[0], key, 0 * decision, decision)
-    return i, 0
 
 
 @kernel
@@ -166,7 +150,7 @@ def teach_hyran(rule, level, i, x, z, slots, reward, rows, key):  # type: ignore
     return LEARNED
 
 
-@by_kind({RidgeRule: pick_by_ridge, LearnedRule: pick_by_learned, SupRule: pick_by_sup, HyRanRule: pick_by_hyran})
+@by_kind({RidgeRule: pick_by_estimator, LearnedRule: pick_by_estimator, SupRule: pick_by_sup, HyRanRule: pick_by_hyran})
 def pick(rule, x, z, slots, rows, key, decision):  # type: ignore[no-untyped-def]
     """Return the candidate that a rule chooses, and the level at which its reward is to be learned.
 
@@ -178,9 +162,6 @@ def pick(rule, x, z, slots, rows, key, decision):  # type: ignore[no-untyped-def
 @by_kind({RidgeRule: teach_ridge, LearnedRule: teach_learned, SupRule: teach_sup, HyRanRule: teach_hyran})
 def teach(rule, level, i, x, z, slots, reward, rows, key):  # type: ignore[no-untyped-def]
     """Learn the reward of candidate i, whose numbers are within bounds; return an outcome."""
-
-
-# ------------------------------------------------------------------ the loop
 
 
 @kernel
@@ -247,7 +228,7 @@ def _play(
     """Play rounds by the compiled loop; returns how many were played before numbers were out of bounds, and how many of
     them had a reward.
 
-    make_rule is called when the tables have room for all arms. numbers: the key, and the number of the first decision.
+    make_rule is called when the tables have slots for all arms. numbers: the key, and the number of the first decision.
     """
     aside = [table.set_aside(rounds.arms) for table in tables]
     slots, fresh = _stack([slots for slots, _ in aside]), _stack([fresh for _, fresh in aside])
@@ -307,14 +288,11 @@ def _check_played(rounds: Rounds, rewards: FloatArray, picks: Picks, played: int
     )
 
 
-# ------------------------------------------------------------------ policies
-
-
 def _play_estimator(
     policy: UCBPolicy | Uniform | PosteriorPolicy, rounds: Rounds, rewards: FloatArray, picks: Picks
 ) -> None:
     _admit(policy.estimator, rounds)
-    policy.meet(rounds.arms)
+    policy.admit(rounds.arms)
     numbers = policy.decision_numbers(len(picks))
     disjoint = isinstance(policy, UCBPolicy) and policy.reduction == "disjoint"
     played, _ = _play([policy.estimator], policy.kernel_rule, rounds, rewards, picks, numbers, disjoint=disjoint)
@@ -357,40 +335,27 @@ def _play_hyran(policy: HyRan, rounds: Rounds, rewards: FloatArray, picks: Picks
     _check_played(rounds, rewards, picks, played)
 
 
-# ------------------------------------------------------------------ which policy is played how
+COMPILED_LOOPS: dict[type[Policy], Callable[..., None]] = {
+    UCBPolicy: _play_estimator,
+    DisLinUCB: _play_estimator,
+    HyThompson: _play_estimator,
+    HyIDS: _play_estimator,
+    Uniform: _play_estimator,
+    SupLinUCB: _play_sup,
+    HyRan: _play_hyran,
+}
+"""The function play(policy, rounds, rewards, picks) for every kind of policy with a compiled loop; see `play_rounds`.
+
+Subclasses share the loop as long as they keep the methods that it stands for.
+"""
 
 
-class CompiledLoop(NamedTuple):
-    """How the loop plays all policies of one kind."""
-
-    kind: type[Policy]
-    """The class; its subclasses share the loop as long as they keep the methods that it stands for."""
-
-    play: Callable[..., None]
-    """play(policy, rounds, rewards, picks): see `hybandits.simulation.play.play_rounds`."""
-
-    samples: bool = False
-    """Whether a choice draws random numbers, so that its probabilities are known only as shares of many draws."""
-
-
-COMPILED_LOOPS: tuple[CompiledLoop, ...] = (
-    CompiledLoop(UCBPolicy, _play_estimator),
-    CompiledLoop(DisLinUCB, _play_estimator),
-    CompiledLoop(HyThompson, _play_estimator, samples=True),
-    CompiledLoop(HyIDS, _play_estimator, samples=True),
-    CompiledLoop(Uniform, _play_estimator, samples=True),
-    CompiledLoop(SupLinUCB, _play_sup),
-    CompiledLoop(HyRan, _play_hyran),
-)
-"""Every policy with a compiled loop: the one place to register a new one."""
-
-
-def compiled_loop(policy: Policy, *, standing_for: Sequence[str] = ("choose", "learn", "_pick")) -> CompiledLoop | None:
-    """The loop that can stand for these methods of a policy; None if it has no loop or overrides one of them."""
-    for loop in COMPILED_LOOPS:
-        if keeps_methods(policy, loop.kind, standing_for):
-            return loop
-    return None
+def compiled_loop(
+    policy: Policy, *, standing_for: Sequence[str] = ("choose", "learn", "_pick")
+) -> Callable[..., None] | None:
+    """Return the loop that can stand for these methods of a policy; None if it has no loop or overrides one of them."""
+    loops = (loop for kind, loop in COMPILED_LOOPS.items() if keeps_methods(policy, kind, standing_for))
+    return next(loops, None)
 
 
 def keeps_methods(policy: Policy, kind: type[Policy], methods: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Playing policies in a world, for the regret they run up, or on given rounds, as replay does.
+"""Playing policies in a world, which gives their regret, or on given rounds, as replay does.
 
 Policies with a compiled loop (see `loops`) are played by it, all others by calling `choose` and `learn`; the decisions
 are the same to the bit.
@@ -138,8 +138,8 @@ def play(
             for i, (policy, trial, learns_from) in enumerate(players):
                 rewards = drawn[trial]
                 if learns_from is not None:
-                    told = rewards[np.arange(n), np.minimum(learns_from, part.rounds.counts - 1)]
-                    rewards = np.repeat(told[:, None], rewards.shape[1], axis=1)
+                    learned = rewards[np.arange(n), np.minimum(learns_from, part.rounds.counts - 1)]
+                    rewards = np.repeat(learned[:, None], rewards.shape[1], axis=1)
                 if delay:
                     play_by_contract(policy, part.rounds, rewards, picks, late[i], delay)
                 else:
@@ -208,15 +208,12 @@ def _check_dimensions(policy: Policy, d1: int, d2: int) -> None:
 def _play_checked(policy: Policy, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
     if len(picks) == 0:
         return
-    loop = compiled_loop(policy)
-    if loop is None:
-        play_by_contract(policy, rounds, rewards, picks)
-    else:
-        loop.play(policy, rounds, rewards, picks)
+    loop = compiled_loop(policy) or play_by_contract
+    loop(policy, rounds, rewards, picks)
 
 
 class Late(NamedTuple):
-    """What `learn` is told when the reward of a round is there."""
+    """Arguments of `learn` for a reward that is still to come."""
 
     arm: Hashable
     x: FloatArray

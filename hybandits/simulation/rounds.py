@@ -1,4 +1,4 @@
-"""Rounds to play: who the candidates are, and their features."""
+"""Rounds to play: the candidates and their features."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hybandits.foundation.compiling import kernel
 from hybandits.kernels.features import GIVEN, lay_out, room_for
 
 ROUNDING = 1e-9
-"""How far, in units of the largest mean of a block, `best` may be from the largest mean of its round."""
+"""The largest distance, in units of the largest mean of a block, of `best` from the largest mean of a round."""
 
 
 class FeatureSource(NamedTuple):
-    """What the features of rounds are computed from while they are played, so that memory for one round is enough.
+    """Vectors from which the features of rounds are computed while they are played: memory for one round is enough.
 
     The features of candidate k of round t are those that `map` gives for user[t], vectors[vector[t, k]] and, if it has
     pair features, pair[t, k].
@@ -101,7 +101,7 @@ class Rounds(NamedTuple):
 
     @property
     def for_kernels(self) -> tuple[Any, FloatArray, FloatArray, NDArray[np.int64], NDArray[np.int64]]:
-        """Everything but the ids: the source as `lay_out` takes it, x, z, index and counts."""
+        """The source as `lay_out` takes it, x, z, index and counts."""
         source: Any = GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0)), np.empty((0, 0, 0))
         if self.source is not None:
             feature_map, user, vector, vectors, pair = self.source

@@ -1,4 +1,4 @@
-"""Worlds to play in: where rounds, mean rewards and noise come from."""
+"""Worlds to play in: sources of rounds, mean rewards and noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hybandits.foundation.compiling import kernel
 from hybandits.simulation.rounds import Block, Rounds
 
 BLOCK_NUMBERS = 1_000_000
-"""How many features are drawn at a time. Memory stays the same for any number of rounds; so do the draws."""
+"""The number of features drawn at a time. Memory and draws stay the same for any number of rounds."""
 
 BLOCK = 1000
 """Rounds that worlds other than `Synthetic` draw at a time, however many are played."""
@@ -28,14 +28,14 @@ LAWS = {
     "inscribed-cube": "features uniform in the cube inscribed in the unit ball, parameters uniform in a ball",
     "sphere": "uniform on the sphere of radius bound",
 }
-"""How features and parameters may be drawn; the bound is 1 for features, theta_bound and beta_bound for parameters."""
+"""Laws of features and parameters; the bound is 1 for features, theta_bound and beta_bound for parameters."""
 
 OWN = {
     "drawn": "every beta_arm is drawn for itself",
     "zero": "every beta_arm is 0: arms have nothing of their own",
     "alike": "all beta_arm are the same",
 }
-"""What arms may have of their own."""
+"""Parameters of the arms."""
 
 _CUBE_DIRECTION, _BALL, _INSCRIBED, _SPHERE = range(4)
 _LAW_CODES = dict(zip(LAWS, range(4), strict=True))
@@ -71,7 +71,7 @@ class World(Protocol):
 
     @property
     def fresh_contexts(self) -> bool:
-        """Whether every trial has rounds of its own; if not, trials differ by noise alone."""
+        """True if every trial has rounds of its own; otherwise trials differ by noise alone."""
 
     def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
         """The first `horizon` rounds in blocks; `trial` matters only with fresh contexts."""
@@ -101,7 +101,7 @@ def every_arm(rounds: int, arms: int) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 class SharedRounds:
-    """What worlds have in common whose trials all see the same rounds and differ by their noise."""
+    """Base of worlds whose trials all see the same rounds and differ by their noise."""
 
     seed: int
     fresh_contexts = False
@@ -276,14 +276,14 @@ class Synthetic:
         d1, d2, arms = self.d1, self.d2, self.arms
         size = max(1, BLOCK_NUMBERS // (arms * (d1 + d2 + 2)))
         wide = min(size, horizon), arms, d1 + d2 + (2 if self.law == "cube-direction" else 0)
-        room = np.empty(wide)
+        draws = np.empty(wide)
         index, counts = every_arm(wide[0], arms)
         changes = self._changes(horizon)
         fresh_parameters = np.random.default_rng((self.seed, 4))
         for start in range(0, horizon, size):
             n = min(size, horizon - start)
             x, z, means, best = np.empty((n, arms, d1)), np.empty((n, arms, d2)), np.empty((n, arms)), np.empty(n)
-            raw = room[:n]
+            raw = draws[:n]
             lengths, first = raw, d1 + d2
             if self.law in ("ball", "sphere"):
                 random.standard_normal(out=raw)
@@ -408,4 +408,3 @@ def _norms(points: FloatArray) -> FloatArray:
 
 
 _POINTS = {"cube-direction": _cube_direction, "ball": _ball, "inscribed-cube": _ball, "sphere": _sphere}
-"""How parameters are drawn by each law."""

@@ -20,7 +20,7 @@ from hybandits.simulation.rounds import Block
 from hybandits.simulation.worlds import World, delay_of, draw_rewards
 
 TRIALS = 20
-"""How many trials the tests of the noise look at."""
+"""The number of trials in the tests of the noise."""
 
 
 class Shown(NamedTuple):
@@ -52,12 +52,12 @@ def shown(world: World, horizon: int, trial: int = 0) -> list[Shown]:
     return rounds
 
 
-def differing(one: list[Shown], two: list[Shown], fields: tuple[str, ...]) -> list[str]:
-    """Which of these fields differ in any of the rounds that both have."""
+def differing(first: list[Shown], second: list[Shown], fields: tuple[str, ...]) -> list[str]:
+    """Return the fields that differ in any of the rounds that both have."""
     return [
         name
         for name in fields
-        if not all(np.array_equal(getattr(a, name), getattr(b, name)) for a, b in zip(one, two, strict=False))
+        if not all(np.array_equal(getattr(a, name), getattr(b, name)) for a, b in zip(first, second, strict=False))
     ]
 
 
@@ -74,11 +74,11 @@ class WorldConformance:
     Attributes
     ----------
     horizon : int
-        How many rounds are looked at.
+        The number of rounds examined.
     same_for_any_horizon : bool
-        Whether a shorter run is the beginning of a longer one.
+        True if a shorter run is the beginning of a longer one.
     constant_noise : bool
-        Whether every reward has the standard deviation `noise` around its mean. Set it to False where the noise depends
+        True if every reward has the standard deviation `noise` around its mean. Set it to False where the noise depends
         on the mean, where there is none, or where its tails are too heavy for an estimate.
 
     Examples
@@ -101,8 +101,6 @@ class WorldConformance:
     @pytest.fixture
     def world(self) -> World:
         return self.make(seed=3)
-
-    # -------------------------------------------------------------- rounds
 
     def test_it_says_what_it_is(self, world: World) -> None:
         assert isinstance(world.d1, int)
@@ -142,39 +140,35 @@ class WorldConformance:
             assert not late, f"{sorted(map(str, late))[:3]} are new: begin another block where they come in"
             met |= everyone
 
-    # -------------------------------------------------------------- seeds and trials
-
     def test_the_seed_decides_everything(self, world: World) -> None:
-        one = shown(world, self.horizon)
-        assert differing(one, shown(self.make(seed=3), self.horizon), EVERYTHING) == []
-        assert differing(one, shown(world, self.horizon), EVERYTHING) == [], "a world can be played again"
+        first = shown(world, self.horizon)
+        assert differing(first, shown(self.make(seed=3), self.horizon), EVERYTHING) == []
+        assert differing(first, shown(world, self.horizon), EVERYTHING) == [], "a world can be played again"
         other = shown(self.make(seed=4), self.horizon)
-        assert differing(one, other, EVERYTHING), "another seed gives another world, or other noise"
+        assert differing(first, other, EVERYTHING), "another seed gives another world, or other noise"
 
     def test_trials_share_their_rounds_unless_contexts_are_fresh(self, world: World) -> None:
-        one, two = (shown(world, self.horizon, trial) for trial in (0, 1))
+        first, second = (shown(world, self.horizon, trial) for trial in (0, 1))
         if world.fresh_contexts:
-            assert differing(one, two, CONTEXTS), "with fresh_contexts every trial has rounds of its own"
+            assert differing(first, second, CONTEXTS), "with fresh_contexts every trial has rounds of its own"
         else:
-            assert differing(one, two, CONTEXTS) == [], "without fresh_contexts all trials see the same rounds"
+            assert differing(first, second, CONTEXTS) == [], "without fresh_contexts all trials see the same rounds"
 
     def test_trials_have_noise_of_their_own(self, world: World) -> None:
-        one, two = (
+        first, second = (
             np.concatenate([each.rewards - each.means for each in shown(world, self.horizon, trial)])
             for trial in (0, 1)
         )
-        if not one.any():
+        if not first.any():
             pytest.skip("the world has no noise")
-        n = min(len(one), len(two))
-        assert not np.array_equal(one[:n], two[:n])
+        n = min(len(first), len(second))
+        assert not np.array_equal(first[:n], second[:n])
 
     def test_a_shorter_run_is_the_beginning_of_a_longer_one(self, world: World) -> None:
         if not self.same_for_any_horizon:
             pytest.skip("what happens depends on the horizon")
         shorter = shown(world, self.horizon * 4 // 5 + 1)
         assert differing(shorter, shown(world, self.horizon), EVERYTHING) == []
-
-    # -------------------------------------------------------------- rewards
 
     def test_rewards_drawn_in_parts_are_those_drawn_at_once_and_leave_the_means_alone(self, world: World) -> None:
         """Blocks are cut where something is measured."""
@@ -204,8 +198,6 @@ class WorldConformance:
         if not self.constant_noise:
             pytest.skip("the noise is not the same in every round")
         assert_allclose(self.noise(world).std(), world.noise, rtol=0.05)
-
-    # -------------------------------------------------------------- playing
 
     def test_rewards_come_as_late_as_the_world_says(self, world: World) -> None:
         delay = delay_of(world)

@@ -45,7 +45,7 @@ def test_policies_are_made_as_the_protocols_say() -> None:
     assert {policies["released", name].ridge for name in paper.PAPER_POLICIES} == {0.1}
     hylinucb = policies["written", "HyLinUCB"]
     assert isinstance(hylinucb, HyLinUCB)
-    hylinucb.meet(range(25))
+    hylinucb.admit(range(25))
     assert_allclose(hylinucb.radius, 2 * (5 + np.sqrt(2 * 45 * np.log(80_000 / 0.01))))
     assert policies["released", "SupLinUCB"].horizon == 80_000
     assert policies["released", "HyRan"].arm_count == 25

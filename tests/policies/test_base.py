@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import hybandits
-from hybandits import FileError, Greedy, HyLinUCB, LinUCB, Policy, Uniform
+from hybandits import FileError, Greedy, HyLinUCB, HyRan, LinUCB, Policy, SupLinUCB, Uniform
 from hybandits.policies.base import check_mergeable, check_receipts
 
 
@@ -19,14 +22,6 @@ def test_load_finds_the_class_by_itself_and_a_class_loads_only_its_own(tmp_path:
     assert type(Policy.load(path)) is HyLinUCB
     with pytest.raises(FileError, match=r"holds a HyLinUCB, not a LinUCB: load it with HyLinUCB\.load\(\)"):
         LinUCB.load(path)
-
-
-def test_notes_are_saved_and_loaded(tmp_path: Path) -> None:
-    policy = Greedy(d1=1, d2=1)
-    assert policy.notes == {}
-    policy.notes["features"] = ["age", "length"]
-    policy.save(tmp_path / "policy.npz")
-    assert hybandits.load(tmp_path / "policy.npz").notes == {"features": ["age", "length"]}
 
 
 def test_classes_draw_from_different_streams() -> None:
@@ -57,3 +52,17 @@ def test_only_policies_alike_can_be_merged() -> None:
         check_mergeable(greedy, Greedy(d1=1, d2=2))
     with pytest.raises(TypeError, match="only another Greedy can be merged, got int"):
         check_mergeable(greedy, 3)
+
+
+@pytest.mark.parametrize("kind", [HyLinUCB, HyRan, partial(SupLinUCB, horizon=9)])
+def test_an_id_that_is_known_as_another_type_is_pointed_out_once(kind: Callable[..., Policy]) -> None:
+    policy = kind(d1=1, d2=1)
+    row = [1.0], [1.0], 1.0
+    policy.learn(100, *row)
+    with pytest.warns(UserWarning, match=r"arm '100' \(str\) is not known, but 100 \(int\) is"):
+        policy.choose([[1.0], [2.0]], [[1.0], [2.0]], ["100", "other"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        policy.learn("100", *row)
+        policy.learn("100.0", *row)
+    assert {100, "100", "100.0"} <= set(policy.arms)

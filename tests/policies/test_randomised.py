@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -16,24 +14,6 @@ from hybandits import (
     Uniform,
 )
 from hybandits.testing import ARMS, Page
-
-
-@pytest.mark.slow
-def test_epsilon_greedy_propensities_are_true() -> None:
-    """20,000 choices; each arm's frequency within 6 standard errors of its propensity."""
-    policy = EpsilonGreedy(Greedy(d1=4, d2=3), epsilon=0.4, seed=0)
-    page = Page(4, 3)
-    page.play(policy, 20)
-    x, z = page.features()
-    p = policy.propensities(x, z, ARMS)
-    assert sorted(p.tolist()) == pytest.approx([0.08] * 4 + [0.68])
-    counts = np.zeros(5)
-    n = 20_000
-    for _ in range(n):
-        choice = policy.choose(x, z, ARMS)
-        assert choice.propensity == pytest.approx(p[choice.index])
-        counts[choice.index] += 1
-    assert (np.abs(counts / n - p) < 6 * np.sqrt(p * (1 - p) / n)).all()
 
 
 @pytest.mark.slow
@@ -69,18 +49,6 @@ def test_epsilon_greedy_bounds_and_what_it_wraps() -> None:
         EpsilonGreedy(Greedy(d1=1, d2=1), epsilon=1.5)
     with pytest.raises(TypeError, match="policy must be a policy to wrap"):
         EpsilonGreedy("greedy")  # type: ignore[arg-type]
-
-
-def test_uniform_is_uniform() -> None:
-    """10,000 choices, 6 standard errors."""
-    policy = Uniform(d1=1, d2=1, seed=0)
-    x = np.ones((4, 1))
-    counts = np.zeros(4)
-    for _ in range(10_000):
-        choice = policy.choose(x, x, list("abcd"))
-        assert choice.propensity == 0.25
-        counts[choice.index] += 1
-    assert (np.abs(counts / 1e4 - 0.25) < 6 * math.sqrt(0.25 * 0.75 / 1e4)).all()
 
 
 @pytest.mark.parametrize("key", [None, "event-3"])

@@ -51,9 +51,3 @@ def test_rows_of_a_summary_count_as_the_rewards_they_stand_for() -> None:
     assert_allclose(policy.theta, plain.theta)
     with pytest.raises(ValueError, match="pulls of 'a' must be at least 0, got -1"):
         policy.learn_summary(["a"], x[:1], z[:1], [1.0], pulls={"a": -1})
-
-
-def test_arms_that_a_compiled_loop_will_meet_are_known_at_once() -> None:
-    policy = Greedy(d1=1, d2=1)
-    policy.meet(["a", "b"])
-    assert policy.arms == ["a", "b"]

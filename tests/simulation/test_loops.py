@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits import EpsilonGreedy, Greedy, HyIDS, HyLinUCB, HyRan, HyThompson, Policy, Uniform
+from hybandits import EpsilonGreedy, Greedy, HyLinUCB, HyRan, HyThompson, Policy, Uniform
 from hybandits.simulation import loops, worlds
-from hybandits.simulation.loops import CompiledLoop, compiled_loop, keeps_methods
+from hybandits.simulation.loops import compiled_loop, keeps_methods
 from hybandits.simulation.play import cumulative_regret, play_by_contract, play_rounds
 from hybandits.simulation.rounds import Rounds
 from hybandits.simulation.worlds import Synthetic
@@ -99,16 +98,6 @@ def test_hyran_stops_where_its_sums_fail() -> None:
         play_rounds(policy, everyone(x, x), np.ones((40, 4)), np.empty(40, np.int64))
 
 
-def test_a_subclass_with_another_rule_is_played_by_the_contract() -> None:
-    class Second(HyLinUCB):
-        def choose(self, x: Any = None, z: Any = None, arms: Any = None) -> Any:
-            return super().choose(x, z, arms)._replace(arm=1, index=1)
-
-    policy = Second(d1=4, d2=3)
-    cumulative_regret(policy, WORLD, 20)
-    assert policy.estimator.pulls_of(1) == 20
-
-
 @pytest.mark.parametrize("name", ["HyLinUCB", "DisLinUCB", "HyThompson", "SupLinUCB", "HyRan"])
 def test_numbers_beyond_bounds_are_refused_where_they_stand(name: str) -> None:
     x, z = np.ones((3, 2, 4)), np.ones((3, 2, 3))
@@ -143,22 +132,6 @@ def test_an_arm_that_enters_late_is_refused() -> None:
         play_rounds(policy, rounds._replace(arms=[None, "b"]), np.ones((2, 1)), picks)
 
 
-def test_a_policy_goes_on_after_the_loop_with_arms_forgotten_and_new(tmp_path: Path) -> None:
-    policy = HyLinUCB(d1=4, d2=3, noise=0.1)
-    cumulative_regret(policy, WORLD, 50)
-    policy.forget(2)
-    policy.learn("new", np.ones(4), np.ones(3), 1.0)
-    policy.forget(3)
-    cumulative_regret(policy, WORLD, 50)
-    assert policy.rounds == 101
-    assert policy.estimator.sound()
-    learned = policy.estimator.learned
-    assert len(set(learned.values())) == len(learned)
-    assert sum(policy.estimator.pulls_of(arm) for arm in policy.arms) <= 101
-    policy.save(tmp_path / "p.npz")
-    assert HyLinUCB.load(tmp_path / "p.npz").arms == policy.arms
-
-
 def test_a_subclass_keeps_the_loop_until_it_overrides_what_the_loop_stands_for() -> None:
     class Renamed(HyThompson):
         pass
@@ -190,6 +163,8 @@ def test_a_loop_is_registered_in_one_place(monkeypatch: pytest.MonkeyPatch) -> N
     played = []
 
     class Last(Uniform):
+        _draws = False
+
         def choose(self, x: Any = None, z: Any = None, arms: Any = None) -> Any:
             raise AssertionError("the loop stands for this method")
 
@@ -197,7 +172,7 @@ def test_a_loop_is_registered_in_one_place(monkeypatch: pytest.MonkeyPatch) -> N
         played.append(len(picks))
         picks[:] = rounds.counts - 1
 
-    monkeypatch.setattr(loops, "COMPILED_LOOPS", (*loops.COMPILED_LOOPS, CompiledLoop(Last, play_last)))
+    monkeypatch.setattr(loops, "COMPILED_LOOPS", {Last: play_last, **loops.COMPILED_LOOPS})
     policy, picks = Last(d1=4, d2=3), np.empty(20, np.int64)
     rounds, _, rewards = together(changing(0, length=20))
     play_rounds(policy, rounds, rewards, picks)
@@ -208,8 +183,5 @@ def test_a_loop_is_registered_in_one_place(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_every_loop_is_compared_with_the_contract() -> None:
     loop_of = {name: compiled_loop(maker()) for name, maker in MAKERS.items()}
-    assert {*loop_of.values()} == {*loops.COMPILED_LOOPS}, "add a policy to MAKERS for every compiled loop"
-    for name, loop in loop_of.items():
-        assert loop is not None
-        assert loop.samples == isinstance(MAKERS[name](), HyThompson | HyIDS | Uniform)
+    assert {*loop_of.values()} == {*loops.COMPILED_LOOPS.values()}, "add a policy to MAKERS for every compiled loop"
     assert compiled_loop(EpsilonGreedy(Greedy(d1=1, d2=1))) is None
