@@ -614,7 +614,8 @@ class Features:
         Which products of a user's and an arm's feature x has, as (user feature, arm feature). What each feature says
         on its own is in x in any case, unless `constant` is False.
     map : {"das", "li", "shared", "disjoint"}, optional
-        See `FeatureMap`. By default "das" if arms have features, otherwise "li". Pair features stand at the end of x, as "das+pair" says in full; "das+pair:z" puts them at the end of z, "das+pair:xz" of both.
+        See `FeatureMap`. By default "das" if arms have features, otherwise "li". Pair features stand at the end of x,
+        as "das+pair" says in full; "das+pair:z" puts them at the end of z, "das+pair:xz" of both.
     constant : bool
         Put a feature that is always 1 before the user's and before the arm's.
 

@@ -66,14 +66,6 @@ def test_interactions_choose_products(name: str) -> None:
     assert alone.d1 == 9
 
 
-def test_names_say_what_the_columns_are() -> None:
-    features = Features(user={"land": ["de"]}, arm={"land": ["de"], "price": "number"})
-    assert features.names_z == ["constant", "arm.land=de", "arm.land=other", "arm.price"]
-    assert features.names_x[:4] == ["constant", "user.land=de", "user.land=other", "arm.land=de"]
-    assert features.names_x[4] == "user.land=de*arm.land=de"
-    assert len(set(features.names_x)) == 12
-
-
 def test_arms_without_features_learn_from_the_user() -> None:
     features = Features(user={"age": "number"})
     assert features.map == "li"

@@ -14,7 +14,7 @@ except ModuleNotFoundError:
     raise ModuleNotFoundError("hybandits.testing needs pytest: pip install pytest") from None
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits.policies import Greedy, Uniform
+from hybandits.policies import Greedy
 from hybandits.simulation.play import cumulative_regret
 from hybandits.simulation.rounds import Block
 from hybandits.simulation.worlds import World, delay_of, draw_rewards
@@ -207,14 +207,3 @@ class WorldConformance:
         rounds = min(self.horizon, 60 + delay)
         cumulative_regret(policy, world, rounds)
         assert policy.rounds == max(rounds - delay, 0)
-
-    def test_regret_is_what_is_missed_of_the_best(self, world: World) -> None:
-        policy = Uniform(d1=world.d1, d2=world.d2, seed=0)
-        regret = cumulative_regret(policy, world, self.horizon)
-        assert np.isfinite(regret).all()
-        steps = np.diff(regret, prepend=0.0)
-        rounds = shown(world, self.horizon)
-        largest = np.array([each.best - each.means.min() for each in rounds])
-        slack = 1e-9 * max(1.0, regret[-1])
-        assert (steps >= -slack).all()
-        assert (steps <= largest + slack).all()

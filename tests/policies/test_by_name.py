@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -141,16 +140,6 @@ NESTED: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("text", "table"), NESTED, ids=range(len(NESTED)))
 def test_text_and_table_say_the_same(text: str, table: dict[str, Any]) -> None:
     assert parse_policy(text) == parse_policy(table)
-
-
-@pytest.mark.parametrize("levels", [1, 3])
-def test_quotes_within_quotes_are_escaped(levels: int) -> None:
-    text, table = "HyLinUCB:noise=0.1,ridge=2", {"class": "HyLinUCB", "noise": 0.1, "ridge": 2}
-    for level in range(levels):
-        text = f"EpsilonGreedy:policy={json.dumps(text)},epsilon=0.{level + 1}"
-        table = {"class": "EpsilonGreedy", "policy": table, "epsilon": float(f"0.{level + 1}")}
-    name, settings = parse_policy(text)
-    assert {"class": name, **settings} == table
 
 
 @pytest.mark.usefixtures("own_policies")

@@ -121,18 +121,6 @@ def test_hyran_does_not_bring_forgotten_arms_back_through_late_receipts() -> Non
     assert other not in policy.arms
 
 
-def test_hyran_without_cross_blocks_is_another_estimator() -> None:
-    page = Page(4, 3)
-    one, two = HyRan(d1=4, d2=3, seed=0), HyRanWithoutCrossBlocks(d1=4, d2=3, seed=0)
-    x, z = page.features(20)
-    arms = [ARMS[i % 5] for i in range(20)]
-    for policy in (one, two):
-        policy.learn_batch(arms, x, z, np.arange(20.0))
-    assert np.abs(one.theta - two.theta).max() > 1e-4
-    with pytest.raises(ValueError, match="ridge_schedule must be"):
-        HyRan(d1=1, d2=1, ridge_schedule="other")  # type: ignore[arg-type]
-
-
 def test_hyran_forgets_an_arm_for_good() -> None:
     """An arm integrated out leaves theta as it is; left in the sums as well, it would be eliminated twice."""
     random = np.random.default_rng(0)

@@ -23,26 +23,26 @@ from tests.support.oracle import Dense
 
 
 @pytest.mark.parametrize("kind", [HyThompson, HyIDS])
-def test_what_is_not_told_is_learned(kind: type[PosteriorPolicy]) -> None:
-    told = kind(d1=2, d2=1, noise=0.2, scale=0.5)  # type: ignore[call-arg]
-    assert type(told.estimator) is HybridRidge
-    assert told.ridge == pytest.approx(0.16)
+def test_settings_that_are_not_given_are_learned(kind: type[PosteriorPolicy]) -> None:
+    given = kind(d1=2, d2=1, noise=0.2, scale=0.5)  # type: ignore[call-arg]
+    assert type(given.estimator) is HybridRidge
+    assert given.ridge == pytest.approx(0.16)
     for settings in ({}, {"noise": 0.2}, {"scale": 0.5}):
         policy = kind(d1=2, d2=1, **settings)  # type: ignore[call-arg]
         assert isinstance(policy.estimator, LearnedRidge)
         assert policy.learned is None, "nothing has been learned yet"
 
 
-def test_what_was_learned_is_said() -> None:
+def test_learned_settings_are_shown() -> None:
     policy, page = HyIDS(d1=4, d2=3, seed=0), Page(4, 3)
     page.play(policy, 200)
     learned = policy.learned
     assert learned is not None
     assert learned.noise == pytest.approx(0.1, rel=0.3)
-    held = HyIDS(d1=4, d2=3, noise=0.25, seed=0)
-    Page(4, 3).play(held, 100)
-    assert held.learned is not None
-    assert held.learned.noise == 0.25
+    fixed = HyIDS(d1=4, d2=3, noise=0.25, seed=0)
+    Page(4, 3).play(fixed, 100)
+    assert fixed.learned is not None
+    assert fixed.learned.noise == 0.25
 
 
 def play_a_life(
@@ -131,7 +131,7 @@ def test_a_file_whose_estimator_holds_other_settings_is_refused(tmp_path: Path) 
         HyThompson.load(tmp_path / "policy.npz")
 
 
-def test_refreshing_a_told_policy_changes_nothing() -> None:
+def test_refreshing_a_policy_with_given_settings_changes_nothing() -> None:
     policy = HyThompson(d1=2, d2=1, noise=0.1, scale=1.0, seed=0)
     policy.learn("a", [1.0, 0.0], [1.0], 1.0)
     before = policy.theta
@@ -153,10 +153,10 @@ def test_a_memory_is_a_setting_like_any_other(kind: Any) -> None:
     assert "memory='auto'" in repr(mixed)
     assert mixed.copy().memory == "auto"
     assert mixed.start_delta().memory == "auto"
-    told = kind(d1=2, d2=1, noise=0.2, scale=0.5, memory=500)
-    assert isinstance(told.estimator, LearnedRidge)
-    told.learn("a", [1.0, 0.0], [1.0], 1.0)
-    assert told.learned is None, "there is nothing to learn but the data"
+    given = kind(d1=2, d2=1, noise=0.2, scale=0.5, memory=500)
+    assert isinstance(given.estimator, LearnedRidge)
+    given.learn("a", [1.0, 0.0], [1.0], 1.0)
+    assert given.learned is None, "there is nothing to learn but the data"
     with pytest.raises(ValueError, match=r"different memory: 500\.0 here, 'auto' there"):
         fading.merge(mixed)
 
@@ -266,7 +266,7 @@ def test_posterior_samples_have_the_joint_posterior_mean_and_covariance() -> Non
 
 
 @pytest.mark.parametrize("memory", [100, "auto"])
-def test_told_policies_that_forget_draw_as_wide_as_others(memory: Any) -> None:
+def test_policies_with_given_settings_that_forget_draw_as_wide_as_others(memory: Any) -> None:
     """Before the first reward, and with a memory so long that nothing is forgotten."""
     shape: dict[str, Any] = {"d1": 0, "d2": 2, "noise": 1.0, "scale": 1.0, "seed": 0}
     z = np.ones((4, 2))
@@ -314,7 +314,7 @@ def test_thompson_propensities_are_sampled_frequencies_and_leave_decisions_alone
 BALL_WORLD = Synthetic(d1=6, d2=3, arms=12, noise=0.1, law="ball", seed=3)
 
 
-def test_it_earns_far_more_than_chance_with_nothing_told() -> None:
+def test_regret_is_far_below_that_of_uniform_choice_at_default_settings() -> None:
     """Measured: HyIDS 23, HyThompson 28, uniform choice 1,100 over 2,000 rounds; the margin is tenfold."""
     regret = {
         kind: cumulative_regret(kind(d1=6, d2=3, seed=0), BALL_WORLD, 2000)[-1] for kind in (HyIDS, HyThompson, Uniform)
@@ -322,7 +322,7 @@ def test_it_earns_far_more_than_chance_with_nothing_told() -> None:
     assert 10 * max(regret[HyIDS], regret[HyThompson]) < regret[Uniform]
 
 
-def test_it_chooses_by_lot_until_a_reward_is_not_zero() -> None:
+def test_choices_are_uniform_until_a_reward_is_not_zero() -> None:
     policy, page = HyIDS(d1=4, d2=3, seed=0), Page(4, 3)
     seen = set()
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""Rankings and choices by lot: what each rule puts into which place, and how often."""
+"""Rankings and randomized choices: the order of each rule, and its frequencies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from hybandits import (
     SupLinUCB,
     Uniform,
 )
-from hybandits.kernels.decisions import place_drawn
 from hybandits.policies.base import Policy
 from hybandits.testing import ARMS, Page
 
@@ -39,7 +38,7 @@ def taught(policy: Policy, rounds: int = 12) -> tuple[Policy, np.ndarray, np.nda
 
 
 def frequencies(policy: Policy, x: np.ndarray, z: np.ndarray, places: int, n: int) -> np.ndarray:
-    """How often each candidate takes each place in n rankings with different keys."""
+    """The frequency of each candidate in each place in n rankings with different keys."""
     counts = np.zeros((5, places))
     for key in range(n):
         counts[policy.rank(x, z, ARMS, places, key=key).indices, np.arange(places)] += 1
@@ -67,10 +66,10 @@ def test_thompson_ranks_by_one_draw_and_knows_how_likely_each_place_is() -> None
     """Frequencies of 4,000 rankings within 5 standard errors (false alarms below 1e-5)."""
     quiet, x, z = taught(HyThompson(**SHAPE, seed=0))
     teller, _, _ = taught(HyThompson(**SHAPE, seed=0, propensity_draws=20_000))
-    found = frequencies(quiet, x, z, 3, 4000)
+    observed = frequencies(quiet, x, z, 3, 4000)
     matrix = rank_propensities(teller, x, z, 3, "key")
     assert_allclose(matrix.sum(axis=0), 1.0, rtol=1e-12)
-    assert (np.abs(found - matrix) < 5 * np.sqrt(matrix * (1 - matrix) / 4000) + 0.005).all()
+    assert (np.abs(observed - matrix) < 5 * np.sqrt(matrix * (1 - matrix) / 4000) + 0.005).all()
     ranking = teller.rank(x, z, ARMS, 3, key="key")
     assert_allclose(ranking.propensities, (1 + 20_000 * matrix[ranking.indices, np.arange(3)]) / 20_001)
     few, _, _ = taught(HyThompson(**SHAPE, seed=0, propensity_draws=2))
@@ -80,7 +79,7 @@ def test_thompson_ranks_by_one_draw_and_knows_how_likely_each_place_is() -> None
 
 
 def test_information_directed_sampling_explores_in_the_first_place_alone() -> None:
-    """There are two orders that the lot decides between: each is led by one of its arms."""
+    """The draw decides between two orders, each led by one of the two arms."""
     policy, x, z = taught(HyIDS(**SHAPE, noise=0.5, scale=1.0, seed=0))
     by_mean = np.argsort(-policy.predict(x, z, ARMS).mean)
     mixed = 0
@@ -98,7 +97,7 @@ def test_information_directed_sampling_explores_in_the_first_place_alone() -> No
 
 
 @pytest.mark.parametrize("policy", [Uniform(**SHAPE, seed=0), HyIDS(**SHAPE, seed=0), HyThompson(**SHAPE, seed=0)])
-def test_where_the_lot_decides_every_order_is_as_likely(policy: Policy) -> None:
+def test_random_orders_are_equally_likely(policy: Policy) -> None:
     """Policies that know nothing yet; frequencies of 3,000 rankings within 5 standard errors."""
     x, z = Page(4, 3).features()
     assert (np.abs(frequencies(policy, x, z, 3, 3000) - 0.2) < 5 * np.sqrt(0.16 / 3000)).all()
@@ -108,11 +107,11 @@ def test_where_the_lot_decides_every_order_is_as_likely(policy: Policy) -> None:
 def test_epsilon_greedy_draws_an_order_with_probability_epsilon() -> None:
     """Frequencies of 6,000 rankings within 5 standard errors, against the probabilities that they say."""
     policy, x, z = taught(EpsilonGreedy(Greedy(**SHAPE), epsilon=0.4, seed=0))
-    found = frequencies(policy, x, z, 3, 6000)
+    observed = frequencies(policy, x, z, 3, 6000)
     greedy = policy.policy.rank(x, z, ARMS, 3).indices  # type: ignore[attr-defined]
     expected = np.full((5, 3), 0.4 / 5)
     expected[greedy, np.arange(3)] += 0.6
-    assert (np.abs(found - expected) < 5 * np.sqrt(expected * (1 - expected) / 6000)).all()
+    assert (np.abs(observed - expected) < 5 * np.sqrt(expected * (1 - expected) / 6000)).all()
     for key in range(30):
         ranking = policy.rank(x, z, ARMS, 3, key=key)
         assert_allclose(ranking.propensities, expected[ranking.indices, np.arange(3)])
@@ -232,7 +231,7 @@ def test_a_ranking_admits_arms_and_counts_as_a_decision_unless_it_has_a_key() ->
     assert "new" not in policy.arms
 
 
-def test_choices_by_lot_come_as_often_as_they_say() -> None:
+def test_randomized_choices_have_their_stated_frequencies() -> None:
     """Thompson sampling by few draws: propensities differ from key to key, weights of 1/p make up for it.
 
     The mean of [arm = a] / p over 4,000 keys is 1 for every arm; within 5 standard errors (false alarms below 1e-5).
@@ -246,8 +245,3 @@ def test_choices_by_lot_come_as_often_as_they_say() -> None:
         weights[key, choice.index] = 1 / choice.propensity
     error = weights.std(axis=0) / np.sqrt(4000)
     assert (np.abs(weights.mean(axis=0) - 1) < 5 * error).all()
-
-
-def test_drawing_from_probabilities() -> None:
-    chances = np.array([0.25, 0.0, 0.5, 0.25])
-    assert [place_drawn(chances, u) for u in (1e-16, 0.2499, 0.2501, 0.7499, 0.7501, 1 - 1e-16)] == [0, 0, 2, 2, 3, 3]

@@ -52,11 +52,11 @@ def test_suplinucb_learns_batches_one_by_one_also_while_it_counts_arms() -> None
         page = Page(2, 1, seed)
         x, z = page.features(60)
         arms = [int(i) for i in np.random.default_rng(seed).integers(0, 25, 60)]
-        one, two = (SupLinUCB(d1=2, d2=1, horizon=400) for _ in range(2))
+        single, batch = (SupLinUCB(d1=2, d2=1, horizon=400) for _ in range(2))
         for row in zip(arms, 3 * x, 3 * z, np.ones(60), strict=True):
-            one.learn(*row)
-        two.learn_batch(arms, 3 * x, 3 * z, np.ones(60))
-        assert [level.rounds for level in one.levels] == [level.rounds for level in two.levels]
+            single.learn(*row)
+        batch.learn_batch(arms, 3 * x, 3 * z, np.ones(60))
+        assert [level.rounds for level in single.levels] == [level.rounds for level in batch.levels]
 
 
 def test_suplinucb_does_not_learn_from_rounds_that_exploit() -> None:

@@ -67,10 +67,10 @@ def test_two_policies_merge_into_each_other_without_waiting_for_ever() -> None:
     for policy in (first, second):
         policy.learn("a", [1.0], None, 1.0)
 
-    def merge(mine: Policy, its: Policy) -> None:
+    def merge(first: Policy, second: Policy) -> None:
         for _ in range(50):
-            mine.merge(its.copy())
-            with locked(mine, its):
+            first.merge(second.copy())
+            with locked(first, second):
                 pass
 
     workers = [threading.Thread(target=merge, args=pair, daemon=True) for pair in ((first, second), (second, first))]
@@ -193,23 +193,23 @@ def test_bytes_and_file_objects_are_as_good_as_files(tmp_path: Path) -> None:
 )
 def test_deltas_are_counted_once(make: Any) -> None:
     """Two workers learn into deltas of the model; merged, the model is what it would be if it had learned all rows."""
-    model, whole, page = make(), make(), Page(4, 3)
+    model, complete, page = make(), make(), Page(4, 3)
     x, z = page.features(60)
     arms = [ARMS[i % len(ARMS)] for i in range(60)]
     rewards = np.random.default_rng(0).standard_normal(60)
-    whole.learn_batch(arms, x, z, rewards)
+    complete.learn_batch(arms, x, z, rewards)
     model.learn_batch(arms[:20], x[:20], z[:20], rewards[:20])
     for part in (slice(20, 35), slice(35, 60)):
         delta = model.start_delta()
         assert delta.rounds == 0
         delta.learn_batch(arms[part], x[part], z[part], rewards[part])
         model.merge(type(model).from_bytes(delta.to_bytes()))
-    whole.refresh()
+    complete.refresh()
     model.refresh()
-    assert model.rounds == whole.rounds == 60
-    np.testing.assert_allclose(model.theta, whole.theta, rtol=1e-7, atol=1e-10)
+    assert model.rounds == complete.rounds == 60
+    np.testing.assert_allclose(model.theta, complete.theta, rtol=1e-7, atol=1e-10)
     for arm in set(arms):
-        np.testing.assert_allclose(model.beta(arm), whole.beta(arm), rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(model.beta(arm), complete.beta(arm), rtol=1e-6, atol=1e-9)
 
 
 def test_a_candidate_set_may_be_shared_by_policies() -> None:
@@ -217,9 +217,9 @@ def test_a_candidate_set_may_be_shared_by_policies() -> None:
     first.learn("b", [1.0], [1.0], 5.0)
     second.learn("a", [1.0], [1.0], 5.0)
     pool = first.candidates(["a", "b"])
-    one = np.ones((2, 1))
+    ones = np.ones((2, 1))
     for _ in range(3):
-        assert first.choose(one, one, pool).arm == "b"
-        assert second.choose(one, one, pool).arm == "a"
+        assert first.choose(ones, ones, pool).arm == "b"
+        assert second.choose(ones, ones, pool).arm == "a"
     assert isinstance(first, RidgePolicy)
     assert_array_equal(pool.looked_up[2], second.estimator.lookup(["a", "b"]))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from hybandits import AsWritten, Constant, DisLinUCB, Greedy, HyLinUCB, LiHybrid, LinUCB, SelfNormalised
 from hybandits.testing import ARMS, Page
@@ -66,17 +66,6 @@ def test_the_number_of_arms_met_sizes_radius_and_ridge() -> None:
     before = shared.radius
     shared.choose(*page.features(5), ARMS)
     assert shared.radius > before
-
-
-def test_plain_linucb_is_the_case_without_arm_features() -> None:
-    policy = LinUCB(d1=3, d2=0, noise=0.1)
-    random = np.random.default_rng(0)
-    x = random.normal(size=(4, 3))
-    choice = policy.choose(x, None, list("abcd"))
-    policy.learn(choice.arm, x[choice.index], None, reward=1.0)
-    expected = np.linalg.solve(np.eye(3) + np.outer(x[choice.index], x[choice.index]), x[choice.index])
-    assert_allclose(policy.theta, expected)
-    assert policy.choose(x=x, arms=list("abcd")).arm in "abcd"
 
 
 def test_constant_coefficients() -> None:
@@ -138,17 +127,6 @@ def test_disjoint_choices_are_those_of_the_formulas() -> None:
         reward = page.reward(i, x[i], z[i])
         policy.learn(choice.arm, x[i], z[i], reward)
         dense[i].learn(0, np.zeros(0), both[i], reward)
-
-
-def test_arms_share_nothing() -> None:
-    policy = DisLinUCB(d1=2, d2=1, noise=0.1)
-    x, z = np.array([[1.0, 2.0], [3.0, -1.0]]), np.array([[0.5], [1.5]])
-    before = policy.predict(x[:1], z[:1], ["b"])
-    policy.learn("a", x[0], z[0], reward=3.0)
-    assert_array_equal(policy.predict(x[:1], z[:1], ["b"]), before)
-    assert policy.theta.shape == (0,)
-    both = np.concatenate([x[0], z[0]])
-    assert_allclose(policy.beta("a"), np.linalg.solve(np.eye(3) + np.outer(both, both), 3.0 * both))
 
 
 def test_errors_speak_of_the_features_that_were_given() -> None:

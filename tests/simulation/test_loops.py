@@ -69,8 +69,8 @@ def test_candidates_that_come_and_go_and_rounds_without_an_answer(
                 policy.forget(arm)
     shown = changing(seed, unanswered=unanswered)
     wanted = np.empty(120, np.int64)
-    whole, _, rewards = together(shown)
-    play_by_contract(contract, whole, rewards, wanted)
+    complete, _, rewards = together(shown)
+    play_by_contract(contract, complete, rewards, wanted)
     picks = []
     for i, block in enumerate(in_blocks(shown, cuts, compiled.arms)):
         rounds, _, rewards = together(block, seed=i)

@@ -20,11 +20,11 @@ from tests.support.rounds import MAKERS, Coming, assert_same_state
 WORLD = Synthetic(d1=4, d2=3, arms=6, noise=0.1, seed=5)
 
 
-def test_regret_adds_up_and_progress_is_told() -> None:
-    told: list[int] = []
-    regret = cumulative_regret(Greedy(d1=4, d2=3), WORLD, 60, progress=told.append)
+def test_regret_adds_up_and_progress_is_reported() -> None:
+    amounts: list[int] = []
+    regret = cumulative_regret(Greedy(d1=4, d2=3), WORLD, 60, progress=amounts.append)
     assert (np.diff(regret) >= 0).all()
-    assert sum(told) == 60
+    assert sum(amounts) == 60
 
 
 def test_a_policy_of_other_dimensions_is_refused() -> None:
@@ -38,12 +38,12 @@ def test_a_player_may_learn_from_the_reward_of_another_candidate(name: str, lear
     policy, world = MAKERS[name](), Coming(3)
     noises = 0.1 * world.noise_stream(1).standard_normal(120)
     regret = [0.0]
-    for one, noise in zip(world.shown, noises, strict=True):
-        choice = policy.choose(one.x, one.z, one.arms)
+    for shown, noise in zip(world.shown, noises, strict=True):
+        choice = policy.choose(shown.x, shown.z, shown.arms)
         i = choice.index
-        j = i if learns_from is None else min(learns_from, len(one.arms) - 1)
-        policy.learn(choice.arm, one.x[i], one.z[i], float(one.means[j] + noise), receipt=choice.receipt)
-        regret.append(regret[-1] + (one.means.max() - one.means[i]))
+        j = i if learns_from is None else min(learns_from, len(shown.arms) - 1)
+        policy.learn(choice.arm, shown.x[i], shown.z[i], float(shown.means[j] + noise), receipt=choice.receipt)
+        regret.append(regret[-1] + (shown.means.max() - shown.means[i]))
     points = [1, 50, 120]
     for cuts in ((), (10, 11, 90)):
         player = Player(MAKERS[name](), 1, learns_from)

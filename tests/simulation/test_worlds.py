@@ -65,20 +65,20 @@ def test_blocks_of_any_size_give_the_same_rounds(
 ) -> None:
     world = replace(WORLD, law=law, **change)
     monkeypatch.setattr(worlds, "WALK_STEP", 5)
-    whole = next(world.rounds(50))
+    single = next(world.rounds(50))
     monkeypatch.setattr(worlds, "BLOCK_NUMBERS", 100)
     parts = list(world.rounds(50))
     assert len(parts) > 5
     for name in ("means", "best"):
-        assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(whole, name))
+        assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(single, name))
     for name in ("x", "z", "index", "counts"):
-        assert_array_equal(np.concatenate([getattr(part.rounds, name) for part in parts]), getattr(whole.rounds, name))
-    assert_array_equal(whole.best, whole.means.max(axis=1))
+        assert_array_equal(np.concatenate([getattr(part.rounds, name) for part in parts]), getattr(single.rounds, name))
+    assert_array_equal(single.best, single.means.max(axis=1))
     theta, beta = world.parameters()
-    means = whole.rounds.x @ theta + np.einsum("tad,ad->ta", whole.rounds.z, beta)
+    means = single.rounds.x @ theta + np.einsum("tad,ad->ta", single.rounds.z, beta)
     stays = 50 if not change else 12 if "jumps" in change else 5
-    assert_allclose(whole.means[:stays], means[:stays])
-    assert change == {} or np.abs(whole.means - means)[stays:].max(axis=1).min() > 1e-6
+    assert_allclose(single.means[:stays], means[:stays])
+    assert change == {} or np.abs(single.means - means)[stays:].max(axis=1).min() > 1e-6
 
 
 def _parameters(world: Synthetic, horizon: int) -> list[np.ndarray]:
@@ -147,16 +147,6 @@ def test_the_inscribed_cube_has_its_corners_on_the_sphere() -> None:
     assert np.abs(rounds.x).max() <= 0.5
     assert np.abs(rounds.x).max() > 0.499
     assert np.abs(rounds.z).max() <= 1
-
-
-def test_fresh_contexts_differ_between_trials_and_parameters_do_not() -> None:
-    world = replace(WORLD, fresh_contexts=True)
-    first, again, other = (next(world.rounds(5, trial)) for trial in (0, 0, 1))
-    assert_array_equal(first.rounds.x, again.rounds.x)
-    assert (first.rounds.x != other.rounds.x).all()
-    theta, beta = WORLD.parameters()
-    assert_allclose(other.means, other.rounds.x @ theta + np.einsum("tad,ad->ta", other.rounds.z, beta))
-    assert_array_equal(next(WORLD.rounds(5, 0)).rounds.x, next(WORLD.rounds(5, 1)).rounds.x)
 
 
 @pytest.mark.parametrize(

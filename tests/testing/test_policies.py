@@ -12,7 +12,7 @@ from hybandits.testing import Page, PolicyConformance, fingerprint
 
 
 class Suite(PolicyConformance):
-    """The suite for a policy of any class; its methods are called here one by one."""
+    """The suite for a policy of any class; its methods are called here one by first."""
 
     def __init__(self, kind: type[Any], **switches: bool) -> None:
         self.kind = kind
@@ -63,16 +63,16 @@ def test_what_does_not_apply_is_skipped_with_a_reason() -> None:
 
 def test_a_fingerprint_tells_data_settings_and_random_state() -> None:
     x = np.ones((3, 2))
-    one, two = (Uniform(d1=2, d2=2, seed=0) for _ in range(2))
-    assert fingerprint(one) == fingerprint(two)
-    assert fingerprint(one) != fingerprint(Uniform(d1=2, d2=2, seed=0, ridge=2.0))
-    assert fingerprint(one) != fingerprint(Uniform(d1=2, d2=2, seed=1))
-    for policy in (one, two):
+    first, second = (Uniform(d1=2, d2=2, seed=0) for _ in range(2))
+    assert fingerprint(first) == fingerprint(second)
+    assert fingerprint(first) != fingerprint(Uniform(d1=2, d2=2, seed=0, ridge=2.0))
+    assert fingerprint(first) != fingerprint(Uniform(d1=2, d2=2, seed=1))
+    for policy in (first, second):
         policy.learn_batch(["a", "b", "c"], x, x, np.arange(3.0))
-    assert fingerprint(one) == fingerprint(two)
-    one.choose(x, x, ["a", "b", "c"])  # draws, and learns nothing
-    assert fingerprint(one) != fingerprint(two)
-    two.choose(x, x, ["a", "b", "c"])
-    assert fingerprint(one) == fingerprint(two)
-    two.learn("a", x[0], x[0], 1e-300)
-    assert fingerprint(one) != fingerprint(two)
+    assert fingerprint(first) == fingerprint(second)
+    first.choose(x, x, ["a", "b", "c"])  # draws, and learns nothing
+    assert fingerprint(first) != fingerprint(second)
+    second.choose(x, x, ["a", "b", "c"])
+    assert fingerprint(first) == fingerprint(second)
+    second.learn("a", x[0], x[0], 1e-300)
+    assert fingerprint(first) != fingerprint(second)

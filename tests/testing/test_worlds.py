@@ -21,12 +21,6 @@ class Good(Synthetic):
     law: str = "ball"
 
 
-class HighBest(Good):
-    def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
-        for block in super().rounds(horizon, trial):
-            yield block._replace(best=block.best + 1)
-
-
 class TooFew(Good):
     def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
         yield from super().rounds(max(horizon - 1, 1), trial)
@@ -36,14 +30,6 @@ class Unseeded(Good):
     def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
         for block in super().rounds(horizon, trial):
             yield block._replace(means=block.means + np.random.default_rng().normal())
-
-
-class SameForAllSeeds(Good):
-    def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
-        return Good(seed=0).rounds(horizon, trial)
-
-    def noise_stream(self, trial: int = 0) -> np.random.Generator:
-        return np.random.default_rng(trial)
 
 
 class OneNoise(Good):
@@ -69,11 +55,6 @@ class Louder(Good):
 class Generous(Good):
     def rewards(self, means: Any, stream: np.random.Generator) -> Any:
         return super().rewards(means, stream) + 0.01
-
-
-class ByBlock(Good):
-    def rewards(self, means: Any, stream: np.random.Generator) -> Any:
-        return means + self.noise * stream.normal()
 
 
 class Overwrites(Good):
@@ -115,16 +96,13 @@ def broken(kind: type[Good], test: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "test"),
     [
-        (HighBest, FINITE),
         (TooFew, "test_blocks_fit_together_and_have_the_rounds_asked_for"),
         (Unseeded, "test_the_seed_decides_everything"),
-        (SameForAllSeeds, "test_the_seed_decides_everything"),
         (OneNoise, "test_trials_have_noise_of_their_own"),
         (HiddenTrials, "test_trials_share_their_rounds_unless_contexts_are_fresh"),
         (ByHorizon, "test_a_shorter_run_is_the_beginning_of_a_longer_one"),
         (Louder, "test_rewards_have_the_standard_deviation_that_the_world_says"),
         (Generous, "test_rewards_have_the_means_of_the_world"),
-        (ByBlock, IN_PARTS),
         (Overwrites, IN_PARTS),
         (LateArm, "test_new_arms_are_candidates_in_the_first_round_of_their_block"),
         (NotFinite, FINITE),
