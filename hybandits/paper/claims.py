@@ -228,14 +228,8 @@ PICKED_ARMS = Basis("small problem, arms picked for their reward", PAPER_POLICIE
 class Finding(NamedTuple):
     """One row of the evidence behind a verdict.
 
-    Attributes
-    ----------
-    what : str
-        The part of the claim, e.g. ``"HyLinUCB < LinUCB"``.
-    value : str
-        The result, in words and numbers.
-    verdict : {"holds", "does not hold", "undecided"} or None
-        The answer on this part of the claim. None if the row informs but does not decide.
+    `what` is the part of the claim, e.g. ``"HyLinUCB < LinUCB"``, `value` the result in words and numbers, `verdict`
+    the answer on this part; None if the row informs but does not decide.
     """
 
     what: str
@@ -251,24 +245,8 @@ class Finding(NamedTuple):
 class Verdict:
     """The answer on one claim of the paper under one protocol, with the evidence.
 
-    Attributes
-    ----------
-    claim : str
-        The claim's number, e.g. ``"1"`` or ``"8 (positions)"``.
-    protocol : str
-        ``"released"`` (as the published code has it) or ``"written"`` (as the text has it).
-    test : str
-        How the verdict is reached.
-    verdict : {"holds", "does not hold", "undecided"}
-        The answer.
-    summary : str
-        The reason, in a sentence or two.
-    evidence : tuple of Finding
-        The measurements, part by part.
-    basis : str
-        The runs that the verdict rests on, e.g. ``"the 5 published environments"``.
-    aside : bool
-        Whether these are other runs than the paper's own: fresh environments, or another problem.
+    `claim` is its number, e.g. ``"8 (positions)"``, and `protocol` is ``"released"`` (the published code) or
+    ``"written"`` (the text). `test` and `summary` describe how the verdict is reached and why it is this one.
     """
 
     claim: str
@@ -278,7 +256,9 @@ class Verdict:
     summary: str
     evidence: tuple[Finding, ...] = ()
     basis: str = ""
+    """The runs that the verdict rests on, e.g. ``"the 5 published environments"``."""
     aside: bool = False
+    """True if these are other runs than the paper's own: fresh environments, or another problem."""
 
     @property
     def title(self) -> str:

@@ -1,32 +1,19 @@
 """The tests of the paper's claims: from results to verdicts. Nothing is run here.
 
-**Intervals respect environments.** Policies are compared in pairs, since row i of both saw the same contexts and noise.
-The trials of an environment share their contexts and parameters, so they say little more than one trial does; counted
-as independent they would make intervals far too short. Runs are therefore averaged per environment, and the interval is
-Student's on those means: 5 environments, 4 degrees of freedom; 100 fresh ones, 99. Where there is one environment but
-every trial draws contexts of its own (`diversity`), trials are the units, and verdicts are about that one draw of the
-parameters. Whether the published means themselves come out again, in the same environments, is another question: that
-interval is given beside the first and does not decide.
+docs/laboratory.md describes the intervals and how the answers on the parts of a claim are combined. A false claim has a
+false part, which passes with at most the error of a single test, so parts need no correction to hold. To contradict a
+claim each part is tested with the error divided by their number (Bonferroni).
 
-**Several parts.** A claim holds if each of its parts does, at the stated confidence each. That needs no correction: a
-false claim has a false part, and that part passes with at most the error of a single test. A claim does not hold if one
-of its parts is significantly contradicted; parts are then many chances for an accident, so each is tested with the
-error divided by their number (Bonferroni). Otherwise the claim is undecided.
-
-**Exponents** are least-squares slopes of log y against log t, one per run. For an arm's block, t is the number of its
-pulls, and all arms of a run share one slope but have intercepts of their own, since some arms see more diverse features
-than others. Smallest eigenvalues start to grow late, by an offset that depends on the policy, so their exponents come
-from increments.
-
-**One log** (claim 8). All trials play the same rounds of one log and differ by noise and the policies' own draws, so
-intervals are over trials and verdicts are about that log. On a synthetic log the claim stays undecided.
+Exponents are least-squares slopes of log y against log t, one per run. For an arm's block, t is the number of its
+pulls, and the arms of a run share one slope but have intercepts of their own. Smallest eigenvalues start to grow late,
+by an offset that depends on the policy, so their exponents come from increments.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -38,42 +25,9 @@ from hybandits import statistics
 from hybandits.experiments.record import environment_seeds
 from hybandits.experiments.results import Design, Outcome, Results
 from hybandits.foundation.checks import FloatArray
-from hybandits.paper import theorems
-from hybandits.paper.claims import (
-    BETWEEN,
-    CLAIMS,
-    CLOSE,
-    CONFIDENCE,
-    DECADES,
-    EARLY,
-    FAILS,
-    GROWTH_TOLERANCE,
-    HOLDS,
-    LEVEL,
-    LINEAR,
-    OPEN,
-    ORDERS,
-    PICKED_ARMS,
-    PULLS_PER_DIMENSION,
-    ROOT_TOLERANCE,
-    UNIFORM_CHOICE,
-    Answer,
-    Basis,
-    Finding,
-    Verdict,
-)
-from hybandits.paper.settings import (
-    DELTA,
-    FRESH_NAMES,
-    HYRAN_RELEASED,
-    RELEASED_SEED,
-    SETTINGS,
-    SMALL_DELTA,
-    SMALL_DIVERSITY,
-    YAHOO_EXPERIMENTS,
-    synthetic_log,
-    uniform_choice_regret,
-)
+from hybandits.paper import claims, settings, theorems
+from hybandits.paper.claims import CLAIMS, CONFIDENCE, FAILS, HOLDS, OPEN, ORDERS, Answer, Basis, Finding, Verdict
+from hybandits.paper.settings import FRESH_NAMES, HYRAN_RELEASED, SMALL_DIVERSITY, YAHOO_EXPERIMENTS
 from hybandits.paper.theorems import COUPLING_LIMIT
 
 DISJOINT: theorems.Policy = "DisLinUCB"
@@ -96,14 +50,14 @@ def judge(results: Results) -> list[Verdict]:
         for claim, order in ORDERS.items():
             cases = (order.experiment, FRESH_NAMES[order.experiment])
             verdicts += [judge_order(claim, run[name]) for name in cases if name in run]
-        settings = [run[name] for name in SETTINGS if name in run]
-        if (diversity := run.get("diversity")) is not None:
-            others = [judged for judged in settings if judged.experiment.name not in ("diversity", SMALL_DIVERSITY)]
+        if "diversity" in run:
+            others = [run[name] for name in FRESH_NAMES if name in run]
+            diversity = run["diversity"]
             verdicts += [judge_claim_4(diversity), judge_claim_5(diversity), judge_claim_6(diversity, others)]
         if SMALL_DIVERSITY in run:
             verdicts += judge_small_problem(run[SMALL_DIVERSITY])
-        if settings:
-            verdicts.append(judge_claim_7(settings))
+        if bounded := [run[name] for name in settings.SETTINGS if name in run]:
+            verdicts.append(judge_claim_7(bounded))
         verdicts += [judge_claim_8(run[name]) for name in YAHOO_EXPERIMENTS.values() if name in run]
     return sorted(verdicts, key=lambda verdict: verdict.claim)  # stable: protocols stay in order
 
@@ -120,7 +74,7 @@ class JudgedOutcome:
         self.design = cache(outcome.design)
 
     def missing(self, policies: Sequence[str]) -> str:
-        """Name the policies that were not run in a sentence, which is empty if they all were."""
+        """A sentence that names the policies that were not run; empty if they all were."""
         names = [name for name in policies if name not in self.outcome.policies]
         return f"No results for {join_names(names)}." if names else ""
 
@@ -135,38 +89,33 @@ class JudgedOutcome:
         if self.fresh:
             return f"{count} fresh environments"
         # The environments of the text's protocol have the published seeds, but were never published.
-        published = e.protocol == "released" and e.seeds == environment_seeds(RELEASED_SEED, count)
+        published = e.protocol == "released" and e.seeds == environment_seeds(settings.RELEASED_SEED, count)
         return f"the {count} published environments" if published else f"{count} environments"
 
     def verdict(
-        self, claim: str, answer: Answer, summary: str, findings: Sequence[Finding] = (), *, other_test: bool = False,
-        basis: str = "",
+        self, claim: str, summary: str, findings: Sequence[Finding] = (), answer: Answer | None = None, *,
+        other_test: bool = False, basis: str = "",
     ) -> Verdict:  # fmt: skip
-        """A verdict on a claim; `basis` replaces this experiment's if the verdict is about a part of it."""
+        """A verdict on a claim; the findings give the answer unless it is given, and the experiment its basis."""
         test = CLAIMS[claim].other_test if other_test else CLAIMS[claim].test
         return Verdict(
-            claim=claim, protocol=self.protocol, test=test, verdict=answer, summary=summary, evidence=tuple(findings),
-            basis=basis or self.basis, aside=self.fresh or bool(basis),
+            claim=claim, protocol=self.protocol, test=test, verdict=answer or combine_answers(findings),
+            summary=summary, evidence=tuple(findings), basis=basis or self.basis, aside=self.fresh or bool(basis),
         )  # fmt: skip
 
     # ------------------------------------------------------------------ parameters of a policy's run
 
-    def settings(self, policy: str) -> dict[str, Any]:
+    def parameters(self, policy: str) -> dict[str, Any]:
         """The settings of a policy in the record."""
         return next(dict(entry.settings) for entry in self.experiment.policies if entry.name == policy)
 
-    def exploration(self, policy: str) -> dict[str, Any]:
-        """The exploration coefficient of a policy in the record, as plain values."""
-        return dict(self.settings(policy).get("exploration") or {})
-
     def delta(self, policy: str) -> float:
         """The failure probability that a policy was run with."""
-        return float(self.exploration(policy).get("delta", DELTA))
+        return float(self.parameters(policy).get("exploration", {}).get("delta", settings.DELTA))
 
     def ridge(self, policy: theorems.Policy, arms: int) -> float:
         """lambda of the run: the record's, or the theorems' where the record leaves it to them."""
-        ridge = self.settings(policy).get("ridge")
-        return float(ridge) if ridge is not None else theorems.prescribed_ridge(policy, arms=arms)
+        return float(self.parameters(policy).get("ridge", theorems.prescribed_ridge(policy, arms=arms)))
 
     # ------------------------------------------------------------------ design matrix
 
@@ -187,7 +136,7 @@ class JudgedOutcome:
         rho, e = self.rho(policy, arms), self.experiment
         if math.isnan(rho):
             return None
-        delta = SMALL_DELTA if e.name == SMALL_DIVERSITY else self.delta(policy)
+        delta = settings.SMALL_DELTA if e.name == SMALL_DIVERSITY else self.delta(policy)
         return theorems.Problem(d1=e.d1, d2=e.d2, arms=arms, horizon=e.horizon, rho=rho, delta=delta)
 
     def burn_in(self, policy: str, arms: int) -> float:
@@ -209,26 +158,10 @@ class JudgedOutcome:
         late: NDArray[np.bool_] = t >= (1 - share) * self.horizon
         return late
 
-    def late_quarters(self, t: FloatArray) -> list[int] | None:
-        """The probes at T/2, 3T/4 and T, or those nearest; None if there are not three."""
-        late = np.flatnonzero(self.late(t))
-        if len(late) < 3:
-            return None
-        middle = late[1:-1][np.argmin(np.abs(t[late[1:-1]] - 0.75 * self.horizon))]
-        return [int(late[0]), int(middle), int(late[-1])]
-
     def regret_exponents(self, policy: str) -> FloatArray:
         """The exponent of every run's regret over the last half of the rounds."""
         t = self.outcome.points
-        return statistics.exponents(t[None, :], self.outcome.regret(policy), self.late(t)[None, :])
-
-    def describe_interval(self, interval: statistics.Interval | None, units: NDArray[Any], *, of: str = "") -> str:
-        """Describe an interval of the quantity `of`, or why there is none."""
-        if interval is None:
-            single = f"one {'trial' if self.outcome.has_independent_trials else 'environment'} only"
-            return f"no interval: {single if len(np.unique(units)) < 2 else 'too few runs with a usable value'}"
-        lead = f"{of} {number(interval.mean)}".strip()
-        return f"{lead}, {LEVEL} interval {number(interval.low)} to {number(interval.high)}"
+        return statistics.exponents(t, self.outcome.regret(policy), self.late(t))
 
 
 # ------------------------------------------------------------------ words
@@ -297,6 +230,13 @@ class JudgedMean(NamedTuple):
     answer: Answer
     interval: statistics.Interval | None
 
+    def words(self, of: str = "") -> str:
+        """Describe the interval of the quantity `of`."""
+        if self.interval is None:
+            return "no interval: fewer than two independent runs with a usable value"
+        mean, low, high = (number(value) for value in self.interval[:3])
+        return f"{of} {mean}, {claims.LEVEL} interval {low} to {high}".strip()
+
 
 def judge_mean(
     values: FloatArray,
@@ -309,16 +249,8 @@ def judge_mean(
 ) -> JudgedMean:
     """Judge whether a mean lies between two limits.
 
-    Parameters
-    ----------
-    values, units : arrays of shape (runs,)
-        A value per run, and the independent unit that the run belongs to.
-    above, below : float
-        The mean is claimed to lie above the first and below the second.
-    margin : float
-        How far beyond a limit the interval must lie to contradict the claim.
-    parts : int
-        Parts of the claim. To contradict it, the interval must lie outside with its error divided by this number.
+    `units` has the independent unit of every run. To contradict the claim, the interval must lie more than `margin`
+    outside, with its error divided by the number of the claim's `parts`.
     """
     usual = statistics.interval(values, units, CONFIDENCE)
     wide = statistics.interval(values, units, 1 - (1 - CONFIDENCE) / parts)
@@ -332,10 +264,10 @@ def judge_mean(
 def judge_growth(values: FloatArray, units: NDArray[Any], *, linear: bool, parts: int) -> JudgedMean:
     """Judge whether exponents are those of linear growth, or at most those of a square root."""
     if linear:
-        limit = 1 - GROWTH_TOLERANCE
-        return judge_mean(values, units, above=limit, margin=limit - BETWEEN, parts=parts)
-    limit = 0.5 + GROWTH_TOLERANCE
-    return judge_mean(values, units, below=limit, margin=BETWEEN - limit, parts=parts)
+        limit = 1 - claims.GROWTH_TOLERANCE
+        return judge_mean(values, units, above=limit, margin=limit - claims.BETWEEN, parts=parts)
+    limit = 0.5 + claims.GROWTH_TOLERANCE
+    return judge_mean(values, units, below=limit, margin=claims.BETWEEN - limit, parts=parts)
 
 
 def judge_share(successes: int, trials: int, goal: float, *, parts: int) -> tuple[float, Answer]:
@@ -351,24 +283,22 @@ def compare_regrets(
     """Judge whether one policy's regret at T is below another's, compared run by run."""
     a, b = judged.outcome.final(smaller, arms), judged.outcome.final(larger, arms)
     units = judged.outcome.independent_units(smaller, arms)
-    answer, difference = judge_mean(a - b, units, below=0.0, parts=parts)
-    value = (
-        f"{mean(a)} against {mean(b)}; {judged.describe_interval(difference, units, of='difference')}; smaller in "
-        f"{int((a < b).sum())} of {len(a)} runs"
-    )
+    judgement = judge_mean(a - b, units, below=0.0, parts=parts)
+    smaller_in = f"smaller in {int((a < b).sum())} of {len(a)} runs"
+    value = f"{mean(a)} against {mean(b)}; {judgement.words('difference')}; {smaller_in}"
     if within := statistics.interval_within(a - b, units, CONFIDENCE):
         value += f"; in these {within.units} environments alone {number(within.low)} to {number(within.high)}"
     where = "" if arms is None else f" at K = {arms}"
-    return Finding(f"{smaller} < {larger}{where}", value, answer)
+    return Finding(f"{smaller} < {larger}{where}", value, judgement.answer)
 
 
 def judge_shape(judged: JudgedOutcome, policy: str, *, linear: bool, parts: int = 1) -> Finding:
     """Judge whether a policy's regret is linear, or sublinear, in the last half of the rounds."""
     units = judged.outcome.independent_units(policy)
-    above, below = LINEAR if linear else (-math.inf, LINEAR[0])
-    answer, exponent = judge_mean(judged.regret_exponents(policy), units, above=above, below=below, parts=parts)
-    value = judged.describe_interval(exponent, units, of="exponent")
-    return Finding(f"{policy} {'linear' if linear else 'sublinear'}", value, answer)
+    above, below = claims.LINEAR if linear else (-math.inf, claims.LINEAR[0])
+    judgement = judge_mean(judged.regret_exponents(policy), units, above=above, below=below, parts=parts)
+    what = f"{policy} {'linear' if linear else 'sublinear'}"
+    return Finding(what, judgement.words("exponent"), judgement.answer)
 
 
 # ------------------------------------------------------------------ claims 1 to 3
@@ -378,7 +308,7 @@ def judge_order(claim: str, judged: JudgedOutcome) -> Verdict:
     """Judge an order of regrets at T, the shapes of the curves, or the growth with the number of arms."""
     order = ORDERS[claim]
     if missing := judged.missing(order.policies):
-        return judged.verdict(claim, OPEN, missing)
+        return judged.verdict(claim, missing)
     complete = judged.outcome.arms
     several = order.growth and len(complete) > 1
     cases = complete if order.growth else [None]
@@ -403,7 +333,7 @@ def judge_order(claim: str, judged: JudgedOutcome) -> Verdict:
     at_every_arms = " at every K" if len(complete) > 1 else ""
     count = len(judged.experiment.seeds)
     summary += f" The whole order appears in {always} of {count} environments{at_every_arms}."
-    return judged.verdict(claim, answer, summary, [*findings, *counted, *_about_full_hyran(judged, claim)])
+    return judged.verdict(claim, summary, [*findings, *counted, *_about_full_hyran(judged, claim)], answer)
 
 
 def compare_growth(judged: JudgedOutcome, slower: str, faster: str, parts: int) -> tuple[Finding, Finding]:
@@ -415,11 +345,9 @@ def compare_growth(judged: JudgedOutcome, slower: str, faster: str, parts: int) 
     centred = arms - arms.mean()
 
     def compare(measure: str, one: FloatArray, other: FloatArray) -> Finding:
-        answer, difference = judge_mean(one - other, units, below=0.0, parts=parts)
-        words = judged.describe_interval(difference, units, of="difference")
-        return Finding(
-            f"growth of {slower} < {faster} {measure}", f"{mean(one)} against {mean(other)}; {words}", answer
-        )
+        judgement = judge_mean(one - other, units, below=0.0, parts=parts)
+        value = f"{mean(one)} against {mean(other)}; {judgement.words('difference')}"
+        return Finding(f"growth of {slower} < {faster} {measure}", value, judgement.answer)
 
     return (
         compare("as a power of K", *(statistics.exponents(arms[None, :], regret) for regret in regrets)),
@@ -488,21 +416,21 @@ def _about_full_hyran(judged: JudgedOutcome, claim: str) -> list[Finding]:
 
 def judge_claim_4(judged: JudgedOutcome) -> Verdict:
     """Judge the exponents of the regrets in the diversity experiment."""
-    limit = 0.5 + ROOT_TOLERANCE
+    limit = 0.5 + claims.ROOT_TOLERANCE
     if missing := judged.missing(theorems.POLICIES):
-        return judged.verdict("4", OPEN, missing)
+        return judged.verdict("4", missing)
     findings, readings = [], []
     for policy in theorems.POLICIES:
         units = judged.outcome.independent_units(policy)
-        answer, exponent = judge_mean(judged.regret_exponents(policy), units, below=limit, parts=3)
-        value = judged.describe_interval(exponent, units)
+        judgement = judge_mean(judged.regret_exponents(policy), units, below=limit, parts=3)
+        value, exponent = judgement.words(), judgement.interval
         if exponent is not None:
             place, reading = "contains 0.5", "alike"
             if not exponent.low <= 0.5 <= exponent.high:
                 place, reading = ("below 0.5", "slower") if exponent.high < 0.5 else ("above 0.5", "faster")
             value += f": {place}; allowed up to {limit:g}"
             readings.append(f"{policy} {reading} ({number(exponent.mean)})")
-        findings.append(Finding(f"{policy}: exponent of the regret", value, answer))
+        findings.append(Finding(f"{policy}: exponent of the regret", value, judgement.answer))
     answer = combine_answers(findings)
     summary = "No exponent could be fitted."
     if readings:
@@ -516,12 +444,10 @@ def judge_claim_4(judged: JudgedOutcome) -> Verdict:
         summary += f" The theorems are about T beyond their burn-in; T = {judged.horizon:,} is before it."
     for policy, burn_in in burn_ins.items():
         findings.append(Finding(f"{policy}: burn-in", f"{number(burn_in)} against T = {judged.horizon:,}").informing())
-    return judged.verdict("4", answer, summary, findings)
+    return judged.verdict("4", summary, findings)
 
 
 # ------------------------------------------------------------------ claim 5
-
-_GROWS_AS_CLAIMED = "Eigenvalues grow linearly, singular values no faster than a square root."
 
 
 class _Measure(NamedTuple):
@@ -536,10 +462,11 @@ class _Measure(NamedTuple):
 
 
 def _measures(judged: JudgedOutcome, policy: str, design: Design) -> list[_Measure]:
-    """The measures that claim 5 is about; none if they were not taken arm by arm."""
+    """The measures that claim 5 is about."""
     d1, d2 = judged.experiment.d1, judged.experiment.d2
-    if design.pulls is None or design.lambda_min_w is None or design.sigma_max_b is None:
-        return []
+    assert design.pulls is not None
+    assert design.lambda_min_w is not None
+    assert design.sigma_max_b is not None
     cross = _Measure("sigma_max(B_i)", design.pulls, design.sigma_max_b, max(d1, d2), False)
     if policy == DISJOINT:
         return [_Measure("lambda_min of the arms' matrices", design.pulls, design.lambda_min_w, d1 + d2, True), cross]
@@ -560,7 +487,7 @@ def _mean_cross_moment(design: Design) -> FloatArray:
 
 
 def _summarise_growth(findings: Sequence[Finding], if_singular_values_fail: str) -> str:
-    summary = summarise(findings, _GROWS_AS_CLAIMED)
+    summary = summarise(findings, "Eigenvalues grow linearly, singular values no faster than a square root.")
     failed = any(finding.verdict == FAILS and "sigma_max" in finding.what for finding in findings)
     return f"{summary} {if_singular_values_fail}" if failed else summary
 
@@ -568,70 +495,64 @@ def _summarise_growth(findings: Sequence[Finding], if_singular_values_fail: str)
 def judge_claim_5(judged: JudgedOutcome) -> Verdict:
     """Judge the exponents of the design matrix in the diversity experiment."""
     if missing := judged.missing(theorems.POLICIES):
-        return judged.verdict("5", OPEN, missing)
+        return judged.verdict("5", missing)
     findings = [finding for policy in theorems.POLICIES for finding in _judge_spectrum(judged, policy)]
     summary = _summarise_growth(
         findings,
         "The arm played is picked for its reward, so its features do not average out: the mean of x z' is 0 by "
         "the assumption, but not here.",
     )
-    answer = combine_answers(findings)
     for policy in _SHARING:
-        design = judged.design(policy)
-        probes = None if design is None else judged.late_quarters(design.t)
-        if design is not None and probes is not None and design.pulls is not None:
+        if (design := judged.design(policy)) is not None:
             size = _mean_cross_moment(design)
-            middle = [number(float(np.median(size[:, probe]))) for probe in (probes[0], -1)]
+            middle, last = (number(float(np.median(size[:, i]))) for i in (_late_quarters(judged, design.t)[0], -1))
             what = f"{policy}: sigma_max of an arm's mean x z', median (not deciding; 0 by the assumption)"
-            findings.append(Finding(what, f"{middle[0]} at T/2, {middle[1]} at T"))
-    return judged.verdict("5", answer, summary, findings)
+            findings.append(Finding(what, f"{middle} at T/2, {last} at T"))
+    return judged.verdict("5", summary, findings)
 
 
 def _judge_spectrum(judged: JudgedOutcome, policy: theorems.Policy) -> list[Finding]:
     """Judge the exponents of one policy's design matrix."""
     design = judged.design(policy)
-    measures = [] if design is None else _measures(judged, policy, design)
-    if design is None or not measures:
-        return [Finding(policy, "its design matrix was not measured arm by arm", OPEN)]
-    judge_one = {True: _judge_late_start, False: _judge_root}
-    kept = measures[:1] if policy == DISJOINT else measures
-    return [judge_one[measure.linear](judged, policy, measure, design.t) for measure in kept]
+    if design is None:
+        return [Finding(policy, "its design matrix was not measured", OPEN)]
+    measures = _measures(judged, policy, design)
+    return [
+        (_judge_late_start if measure.linear else _judge_root)(judged, policy, measure, design.t)
+        for measure in (measures[:1] if policy == DISJOINT else measures)
+    ]
+
+
+def _late_quarters(judged: JudgedOutcome, t: FloatArray) -> list[int]:
+    """The probes nearest to T/2, 3T/4 and T."""
+    return [int(np.argmin(np.abs(t - share * judged.horizon))) for share in (0.5, 0.75, 1.0)]
 
 
 def _judge_late_start(judged: JudgedOutcome, policy: theorems.Policy, measure: _Measure, t: FloatArray) -> Finding:
     """Judge linear growth by increments: smallest eigenvalues start to grow late."""
     what, rows, y, dimension, _ = measure
-    probes, enough = judged.late_quarters(t), rows >= PULLS_PER_DIMENSION * dimension
-    if probes is None or not enough[:, probes[0]].any():
-        why = "no arm was pulled often enough" if probes else "too few probes in the last half of the rounds"
-        return Finding(f"{policy}: {what}", why, OPEN)
+    probes, enough = _late_quarters(judged, t), rows >= claims.PULLS_PER_DIMENSION * dimension
     use, three, units = enough[:, probes[0]], rows[:, probes], judged.outcome.independent_units(policy)
-    exponents = statistics.increment_exponents(three, y[:, probes], use)
-    answer, exponent = judge_growth(exponents, units, linear=True, parts=7)
+    judgement = judge_growth(statistics.increment_exponents(three, y[:, probes], use), units, linear=True, parts=7)
     expected = statistics.expected_smallest_eigenvalue(dimension, three)
-    slopes = statistics.exponents(rows, y - judged.ridge(policy, judged.outcome.arms[0]), enough & _late(judged, t))
-    value = judged.describe_interval(exponent, units, of="exponent")
-    value += f" (independent rows would show {mean(statistics.increment_exponents(three, expected, use))}); "
-    return Finding(f"{policy}: {what}", f"{value}log-log slope {mean(slopes)}{_share_of_arms(use)}", answer)
+    late = enough & judged.late(t)[:, None]
+    slopes = statistics.exponents(rows, y - judged.ridge(policy, judged.outcome.arms[0]), late)
+    value = (
+        f"{judgement.words('exponent')} (independent rows would show "
+        f"{mean(statistics.increment_exponents(three, expected, use))}); log-log slope {mean(slopes)}"
+    )
+    return Finding(f"{policy}: {what}", f"{value}{_share_of_arms(use)}", judgement.answer)
 
 
 def _judge_root(judged: JudgedOutcome, policy: theorems.Policy, measure: _Measure, t: FloatArray) -> Finding:
     """Judge growth like a square root in the last half of the rounds."""
     what, rows, y, dimension, _ = measure
-    enough, units = rows >= PULLS_PER_DIMENSION * dimension, judged.outcome.independent_units(policy)
-    late = enough & _late(judged, t)
-    if not late.any():
-        return Finding(f"{policy}: {what}", "no arm was pulled often enough", OPEN)
-    answer, exponent = judge_growth(statistics.exponents(rows, y, late), units, linear=False, parts=7)
-    last = statistics.exponents(rows, y, enough & _late(judged, t, 0.25))
-    value = judged.describe_interval(exponent, units, of="exponent")
-    return Finding(
-        f"{policy}: {what}", f"{value}; over the last quarter {mean(last)}{_share_of_arms(late[:, -1])}", answer
-    )
-
-
-def _late(judged: JudgedOutcome, t: FloatArray, share: float = 0.5) -> NDArray[np.bool_]:
-    return judged.late(t, share)[None, :, None]
+    enough, units = rows >= claims.PULLS_PER_DIMENSION * dimension, judged.outcome.independent_units(policy)
+    late = enough & judged.late(t)[:, None]
+    judgement = judge_growth(statistics.exponents(rows, y, late), units, linear=False, parts=7)
+    last = statistics.exponents(rows, y, enough & judged.late(t, 0.25)[:, None])
+    value = f"{judgement.words('exponent')}; over the last quarter {mean(last)}{_share_of_arms(late[:, -1])}"
+    return Finding(f"{policy}: {what}", value, judgement.answer)
 
 
 def _share_of_arms(used: NDArray[np.bool_]) -> str:
@@ -644,11 +565,10 @@ def _share_of_arms(used: NDArray[np.bool_]) -> str:
 def judge_claim_6(judged: JudgedOutcome, others: Iterable[JudgedOutcome] = ()) -> Verdict:
     """Judge the size of sigma_max(Z_t) in the diversity experiment; `others` have other lengths, for information."""
     if missing := judged.missing(_SHARING):
-        return judged.verdict("6", OPEN, missing, _describe_other_lengths(others))
+        return judged.verdict("6", missing, _describe_other_lengths(others))
     arms = judged.outcome.arms[0]
     per_policy = [_judge_coupling(judged, policy, arms) for policy in _SHARING]
     findings = [finding for finding, _ in per_policy]
-    answer = combine_answers(findings)
     summary = f"{join_names([clause for _, clause in per_policy])}."
     if min(judged.burn_in(policy, arms) for policy in _SHARING) > judged.horizon:
         summary += f" T = {judged.horizon:,} is before the burn-in: the lemma promises nothing yet."
@@ -662,14 +582,14 @@ def judge_claim_6(judged: JudgedOutcome, others: Iterable[JudgedOutcome] = ()) -
         finding, _ = _judge_coupling(judged, DISJOINT, arms)
         value = f"{finding.value}; T'_o = {number(judged.burn_in(DISJOINT, arms))} pulls of an arm"
         findings.append(Finding("DisLinUCB: largest sigma_max(Z_i,t) of any arm", value).informing())
-    return judged.verdict("6", answer, summary, [*findings, *_describe_other_lengths(others)])
+    return judged.verdict("6", summary, [*findings, *_describe_other_lengths(others)])
 
 
 def _judge_coupling(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -> tuple[Finding, str]:
     """Judge whether one policy's sigma_max(Z_t) is at most 1/2, with a clause for the summary."""
     what = f"{policy}: sigma_max(Z_t)"
     design = judged.design(policy, arms)
-    if design is None or not np.isfinite(design.z_norm).all():
+    if design is None:
         return Finding(what, "not measured", OPEN), f"{policy}'s Z was not measured"
     z, t, trials = design.z_norm, design.t, len(design.z_norm)
     burn_in = judged.burn_in(policy, arms)
@@ -678,7 +598,7 @@ def _judge_coupling(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -
     small = int((z[:, counts] <= COUPLING_LIMIT).all(axis=1).sum())
     goal = 1 - 4 * judged.delta(policy)
     floor, enough = judge_share(small, trials, goal, parts=len(_SHARING))
-    slopes = statistics.exponents(t[None, :], z, judged.late(t)[None, :])
+    slopes = statistics.exponents(t, z, judged.late(t))
     falling = judge_mean(slopes, judged.outcome.independent_units(policy), below=0.0).answer == HOLDS
     answer = enough if reached or (falling and enough == HOLDS) else OPEN
     at_most = _from_when_on(t, (z <= COUPLING_LIMIT).all(axis=0))
@@ -707,17 +627,15 @@ def _from_when_on(t: FloatArray, true: Any) -> float | None:
 def _describe_other_lengths(others: Iterable[JudgedOutcome]) -> list[Finding]:
     """sigma_max(Z_T) in the settings, whose T is longer."""
     findings = []
-    for judged in others:
-        for arms in judged.outcome.arms:
-            ranges = []
-            for policy in _SHARING:
-                design = None if judged.missing([policy]) else judged.design(policy, arms)
-                if design is not None:
-                    last = design.z_norm[:, -1]
-                    ranges.append(f"{policy} {number(float(last.min()))} to {number(float(last.max()))}")
-            if ranges:
-                what = f"{judged.experiment.name}, K = {arms}: sigma_max(Z_T) at T = {judged.horizon:,}"
-                findings.append(Finding(what, "; ".join(ranges)).informing())
+    for judged, arms in [(other, arms) for other in others for arms in other.outcome.arms]:
+        ranges = []
+        for policy in _SHARING:
+            if policy in judged.outcome.policies and (design := judged.design(policy, arms)) is not None:
+                last = design.z_norm[:, -1]
+                ranges.append(f"{policy} {number(float(last.min()))} to {number(float(last.max()))}")
+        if ranges:
+            what = f"{judged.experiment.name}, K = {arms}: sigma_max(Z_T) at T = {judged.horizon:,}"
+            findings.append(Finding(what, "; ".join(ranges)).informing())
     return findings
 
 
@@ -731,15 +649,12 @@ def judge_small_problem(judged: JudgedOutcome) -> list[Verdict]:
     features. Policies pick the arm for its reward, hence for its features, and nothing makes the assumption true.
     """
     verdicts = []
-    tests: dict[str, Callable[[JudgedOutcome, Basis], tuple[Answer, str, list[Finding]]]]
-    tests = {"5": _judge_small_spectrum, "6": _judge_small_coupling}
-    for claim, test in tests.items():
-        for basis in (UNIFORM_CHOICE, PICKED_ARMS):
-            if not any(name in judged.outcome.policies for name in (*basis.deciding, *basis.informing)):
-                continue
-            missing = judged.missing(basis.deciding)
-            answer, summary, findings = (OPEN, missing, []) if missing else test(judged, basis)
-            verdicts.append(judged.verdict(claim, answer, summary, findings, other_test=True, basis=basis.words))
+    for claim, test in (("5", _judge_small_spectrum), ("6", _judge_small_coupling)):
+        for basis in (claims.UNIFORM_CHOICE, claims.PICKED_ARMS):
+            if any(name in judged.outcome.policies for name in (*basis.deciding, *basis.informing)):
+                missing = judged.missing(basis.deciding)
+                summary, findings = (missing, []) if missing else test(judged, basis)
+                verdicts.append(judged.verdict(claim, summary, findings, other_test=True, basis=basis.words))
     return verdicts
 
 
@@ -766,27 +681,25 @@ def _cases(judged: JudgedOutcome, basis: Basis) -> list[_Case]:
 
 
 def _late_decades(judged: JudgedOutcome, t: FloatArray) -> NDArray[np.bool_]:
-    late: NDArray[np.bool_] = t >= 10.0**-DECADES * judged.horizon
+    late: NDArray[np.bool_] = t >= 10.0**-claims.DECADES * judged.horizon
     return late
 
 
-def _judge_small_spectrum(judged: JudgedOutcome, basis: Basis) -> tuple[Answer, str, list[Finding]]:
+def _judge_small_spectrum(judged: JudgedOutcome, basis: Basis) -> tuple[str, list[Finding]]:
     cases = _cases(judged, basis)
     parts = sum(1 if case.policy == DISJOINT else 3 for case in cases if case.decides)
     ridge = judged.experiment.design_ridge or 0.0
     findings = []
     for case in cases:
         units = judged.outcome.independent_units(case.policy, case.arms)
-        late = _late_decades(judged, case.design.t)[None, :, None]
+        late = _late_decades(judged, case.design.t)[:, None]
         for what, rows, y, _, linear in _measures(judged, case.policy, case.design):
             exponents = statistics.exponents(rows, y - ridge if linear else y, late)
-            answer, exponent = judge_growth(exponents, units, linear=linear, parts=parts)
-            value = judged.describe_interval(exponent, units, of="exponent")
-            finding = Finding(f"{case.name}: {what}", value, answer)
+            judgement = judge_growth(exponents, units, linear=linear, parts=parts)
+            finding = Finding(f"{case.name}: {what}", judgement.words("exponent"), judgement.answer)
             # The paper says nothing of DisLinUCB's cross blocks, though its proof rests on them as well.
             decides = case.decides and (linear or case.policy != DISJOINT)
             findings.append(finding if decides else finding.informing())
-    answer = combine_answers(findings)
     summary = _summarise_growth(
         findings, "The mean of x z' over an arm's rounds is not 0, as the assumption has it: it tends to a constant."
     )
@@ -795,10 +708,10 @@ def _judge_small_spectrum(judged: JudgedOutcome, basis: Basis) -> tuple[Answer, 
         value = f"median {number(float(np.median(last)))}, {number(float(last.min()))} to {number(float(last.max()))}"
         what = f"{case.name}: sigma_max of an arm's mean x z' at T (not deciding; 0 by the assumption)"
         findings.append(Finding(what, value))
-    return answer, summary, findings
+    return summary, findings
 
 
-def _judge_small_coupling(judged: JudgedOutcome, basis: Basis) -> tuple[Answer, str, list[Finding]]:
+def _judge_small_coupling(judged: JudgedOutcome, basis: Basis) -> tuple[str, list[Finding]]:
     # DisLinUCB's lemma is another one: it bounds every arm's own Z_i,t, after so many pulls of the arm.
     cases = [case._replace(decides=case.decides and case.policy != DISJOINT) for case in _cases(judged, basis)]
     parts = sum(case.decides for case in cases)
@@ -809,16 +722,15 @@ def _judge_small_coupling(judged: JudgedOutcome, basis: Basis) -> tuple[Answer, 
         findings.append(finding if case.decides else finding.informing())
         if case.decides:
             clauses.setdefault(case.arms, []).append(clause)
-    answer = combine_answers(findings)
     summary = "; ".join(f"K = {arms}: {join_names(of_arms)}" for arms, of_arms in clauses.items()) + "."
-    if answer == FAILS and basis != UNIFORM_CHOICE:
+    if combine_answers(findings) == FAILS and basis != claims.UNIFORM_CHOICE:
         summary += " The lemma itself is not refuted: its assumption is not true of these choices."
-    return answer, summary, [*findings, *(_describe_burn_in(judged, case) for case in cases)]
+    return summary, [*findings, *(_describe_burn_in(judged, case) for case in cases)]
 
 
 def _judge_late_coupling(judged: JudgedOutcome, case: _Case, parts: int) -> tuple[Finding, str]:
     """Judge whether sigma_max(Z_t) is at most 1/2 after the burn-in, with a clause for the summary."""
-    policy, design, goal = case.policy, case.design, 1 - 4 * SMALL_DELTA
+    policy, design, goal = case.policy, case.design, 1 - 4 * settings.SMALL_DELTA
     z, trials, start = design.z_norm, len(design.z_norm), judged.burn_in(policy, case.arms)
     counts = np.broadcast_to(design.t >= start, z.shape)
     if policy == DISJOINT and design.pulls is not None:
@@ -827,11 +739,11 @@ def _judge_late_coupling(judged: JudgedOutcome, case: _Case, parts: int) -> tupl
     reached = bool(counts[:, -1].all())
     answer = judge_share(small, trials, goal, parts=max(parts, 1))[1] if reached else OPEN
     units = judged.outcome.independent_units(policy, case.arms)
-    late = _late_decades(judged, design.t)[None, :]
-    slope = statistics.interval(statistics.exponents(design.t[None, :], z, late), units, CONFIDENCE)
+    slopes = statistics.exponents(design.t, z, _late_decades(judged, design.t))
+    slope = judge_mean(slopes, units, below=-0.25)
     at_end = f"{number(float(np.median(z[:, -1])))} at T"
     value = f"median {at_end} ({number(float(z[:, -1].min()))} to {number(float(z[:, -1].max()))})"
-    value += f"; {judged.describe_interval(slope, units, of='exponent')}"
+    value += f"; {slope.words('exponent')}"
     what = f"{case.name}: sigma_max(Z_t)"
     if not reached:
         value += f"; T is before the burn-in of {number(start)}"
@@ -839,7 +751,7 @@ def _judge_late_coupling(judged: JudgedOutcome, case: _Case, parts: int) -> tupl
         return Finding(what, value, answer), clause
     value += f"; at most 1/2 since the burn-in in {small} of {trials} trials"
     if small == trials:
-        verb = "and falls" if slope is not None and slope.high < -0.25 else "but does not fall"
+        verb = "and falls" if slope.answer == HOLDS else "but does not fall"
         clause = f"{policy}'s Z is at most 1/2 since T_o in all {trials} trials {verb} ({at_end})"
     else:
         clause = f"{policy}'s Z exceeds 1/2 since T_o in {trials - small} of {trials} trials ({at_end})"
@@ -896,7 +808,7 @@ def judge_claim_7(outcomes: Sequence[JudgedOutcome]) -> Verdict:
             f"the burn-in in {sum(comparison.early for comparison in comparisons)} of {total}."
         )
     basis = join_names(list(dict.fromkeys(judged.basis for judged in outcomes)))
-    return replace(outcomes[0].verdict("7", combine_answers(findings), summary, findings), basis=basis)
+    return replace(outcomes[0].verdict("7", summary, findings), basis=basis)
 
 
 def _compare_with_bound(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -> _Comparison:
@@ -907,8 +819,6 @@ def _compare_with_bound(judged: JudgedOutcome, policy: theorems.Policy, arms: in
     largest = float(regret.max())
     if problem is None:
         return _Comparison(Finding(what, "no diversity was measured (rho is 0 or unknown), hence no bound", OPEN))
-    if math.isnan(largest):
-        return _Comparison(Finding(what, "a regret is not a number", OPEN))
     ridge, burn_in = theorems.prescribed_ridge(policy, arms=arms), judged.burn_in(policy, arms)
     bound = theorems.regret_bound(policy, problem, ridge=ridge, bound=max(e.theta_bound, e.beta_bound))
     limit = theorems.trivial_bound(horizon=e.horizon, theta_bound=e.theta_bound, beta_bound=e.beta_bound)
@@ -920,10 +830,10 @@ def _compare_with_bound(judged: JudgedOutcome, policy: theorems.Policy, arms: in
     unit = "pulls of an arm" if policy == DISJOINT else f"against T = {e.horizon:,}"
     value += f"{', vacuous' if vacuous else ''}; rho = {number(problem.rho)}, burn-in {number(burn_in)} {unit}"
     different = [] if judged.ridge(policy, arms) == ridge else ["lambda"]
-    different += [] if judged.exploration(policy).get("kind") == "AsWritten" else ["gamma"]
+    different += [] if judged.parameters(policy)["exploration"]["kind"] == "AsWritten" else ["gamma"]
     value += f"; run with another {join_names(different)} than the theorem's" if different else ""
     if_below: Answer = OPEN if early else HOLDS
-    return _Comparison(Finding(what, value, FAILS if largest > bound else if_below), ratio, vacuous, early)
+    return _Comparison(Finding(what, value, if_below if largest <= bound else FAILS), ratio, vacuous, early)
 
 
 # ------------------------------------------------------------------ claim 8
@@ -934,23 +844,22 @@ _RIVALS = ("LinUCB", "DisLinUCB", HYRAN_RELEASED)
 def judge_claim_8(judged: JudgedOutcome) -> Verdict:
     """Judge on a click log who has the smallest regret, and who comes close."""
     claim = "8" if judged.experiment.name == YAHOO_EXPERIMENTS["articles"] else "8 (positions)"
-    synthetic = synthetic_log(judged.experiment) is not None
+    synthetic = settings.synthetic_log(judged.experiment) is not None
     missing = judged.missing(("HyLinUCB", *_RIVALS))
     findings = [] if missing else _judge_click_log(judged)
     answer, summary = combine_answers(findings), missing or _summarise_click_log(judged, findings)
+    early = _reason_it_is_too_early(judged) if findings else ""
     if synthetic:
         early = (
             "No real data: the log is synthetic, not Yahoo's, so nothing is known about the claim. What the synthetic "
             f"log shows: {summary}"
         )
-    else:
-        early = _reason_it_is_too_early(judged) if findings else ""
     if early:
         findings = [Finding(one.what, f"{one.value}; so far: {one.verdict}").informing() for one in findings]
         answer, summary = OPEN, early
     if not judged.missing(["HyLinUCB", "HyRan"]):
         findings.append(compare_regrets(judged, "HyLinUCB", "HyRan").informing())
-    return judged.verdict(claim, answer, summary, findings, other_test=synthetic)
+    return judged.verdict(claim, summary, findings, answer, other_test=synthetic)
 
 
 def _judge_click_log(judged: JudgedOutcome) -> list[Finding]:
@@ -961,18 +870,18 @@ def _judge_click_log(judged: JudgedOutcome) -> list[Finding]:
     best, near = judged.outcome.final("HyLinUCB"), judged.outcome.final("LinUCB")
     for rival in _RIVALS[1:]:
         far = judged.outcome.final(rival)
-        answer, difference = judge_mean((near - best) - CLOSE * (far - best), units, below=0.0, parts=parts)
-        words = judged.describe_interval(difference, units, of=f"first less {CLOSE:g} of the second")
+        judgement = judge_mean((near - best) - claims.CLOSE * (far - best), units, below=0.0, parts=parts)
+        words = judgement.words(f"first less {claims.CLOSE:g} of the second")
         value = f"{mean(near - best)} against {mean(far - best)} more than HyLinUCB; {words}"
-        findings.append(Finding(f"excess of LinUCB < {CLOSE:g} of {rival}'s", value, answer))
+        findings.append(Finding(f"excess of LinUCB < {claims.CLOSE:g} of {rival}'s", value, judgement.answer))
     return findings
 
 
 def _reason_it_is_too_early(judged: JudgedOutcome) -> str:
     """Explain why algorithms that have hardly begun to exploit are not ranked; empty if they have."""
-    uniform = uniform_choice_regret(judged.experiment)
+    uniform = settings.uniform_choice_regret(judged.experiment)
     lost = float(judged.outcome.final("HyLinUCB").mean())
-    if uniform is None or lost < EARLY * uniform:
+    if uniform is None or lost < claims.EARLY * uniform:
         return ""
     return (
         f"Too early to tell: after {judged.horizon:,} rounds HyLinUCB has lost {100 * lost / uniform:.0f} % of "

@@ -5,8 +5,7 @@ environments that can be drawn again exactly, noise 0.01, a coefficient scaled b
 paper's text says: unit balls, noise variance 0.01, the ridge and gamma of the theorems. What the text leaves open
 (delta, HyRan's p, the constants of SupLinUCB) is the same in both.
 
-The experiment on Yahoo's click log has its parameters here too (`YAHOO_...`, `yahoo_entry`); `paper.yahoo` makes its
-records, which takes a log.
+`paper.yahoo` makes the records of the experiment on a click log, from the parameters `YAHOO_...` and `yahoo_entry`.
 """
 
 from __future__ import annotations
@@ -34,6 +33,10 @@ RELEASED_BOUND = (0.8, 0.5)
 """Norm bounds of theta and of every beta_i, S1 and S2."""
 HYRAN_P = 0.5
 """HyRan's parameter p, which the paper leaves open."""
+WORLDS: dict[Protocol, dict[str, Any]] = {
+    "released": {"noise": RELEASED_NOISE, "theta_bound": RELEASED_BOUND[0], "beta_bound": RELEASED_BOUND[1]},
+    "written": {"noise": WRITTEN_NOISE, "law": "ball"},
+}
 THOMPSON_SCALE = 0.1
 """Prior standard deviation of every parameter that `HYTHOMPSON_TOLD` is given, the same in all experiments."""
 
@@ -50,8 +53,8 @@ BEYOND = (HYTHOMPSON_TOLD, "HyThompson", "HyIDS", "Greedy")
 """Policies that are not in the paper; they have figures of their own."""
 
 FRESH_POLICIES = (*PAPER_POLICIES, HYRAN_RELEASED, "HyRan", "HyThompson", "HyIDS")
-"""The policies of the fresh environments: those that claims 1 to 3 are about, HyRan with its cross blocks, and the two
-that are told nothing."""
+"""The policies of the fresh environments: those of claims 1 to 3, HyRan with its cross blocks, and the two that learn
+their settings."""
 FRESH_ARMS = {"setting-1": (25,), "setting-2": (25,), "setting-3": (10, 100, 400)}
 """The settings that are also played in fresh environments, and the numbers of arms there."""
 FRESH_NAMES = {name: f"{name}-fresh" for name in FRESH_ARMS}
@@ -160,23 +163,18 @@ SETTINGS = {setting.name: setting for setting in (_SETTING_1, _SETTING_2, _SETTI
 def experiment(
     name: str, protocol: Protocol = "released", *, scale: Scale = "paper", seed: int = RELEASED_SEED
 ) -> Experiment:
-    """One of the paper's experiments as a record, ready to be run.
+    """One of the paper's experiments as a record, for `hybandits.experiments.runner.run`.
 
     Parameters
     ----------
     name : str
-        ``"setting-1"``, ``"setting-2"``, ``"setting-3"``, ``"diversity"`` or ``"diversity-small"``.
+        One of `SETTINGS`.
     protocol : {"released", "written"}
         Parameters of the published code, or of the paper's text.
     scale : {"paper", "quick"}
         The paper's length, or a short version.
     seed : int
-        What the environments' seeds are drawn from; by default they are those of the published figure.
-
-    Returns
-    -------
-    Experiment
-        For `hybandits.experiments.runner.run`.
+        The seed from which the environments' seeds are drawn; by default they are those of the published figure.
 
     Examples
     --------
@@ -184,20 +182,10 @@ def experiment(
     >>> record.d1, record.d2, record.arms, record.horizon, len(record.seeds), record.trials
     (40, 5, (25,), 80000, 5, 5)
     """
-    setting = SETTINGS[name]
-    short = scale == "quick"
+    setting, short, diversity = SETTINGS[name], scale == "quick", name == "diversity"
     horizon = setting.quick_horizon if short else setting.horizon
-    diversity = name == "diversity"
-    if protocol == "released":
-        world: dict[str, Any] = {
-            "noise": RELEASED_NOISE,
-            "law": "inscribed-cube" if diversity else "cube-direction",
-            "theta_bound": RELEASED_BOUND[0],
-            "beta_bound": RELEASED_BOUND[1],
-        }
-    else:
-        world = {"noise": WRITTEN_NOISE, "law": "ball"}
     trials = setting.quick_trials if short else setting.trials
+    law = {"law": "inscribed-cube" if diversity else "cube-direction"}
     record = Experiment(
         name=name,
         protocol=protocol,
@@ -213,7 +201,7 @@ def experiment(
         probes=grid(horizon, 16, keep=()) if diversity else (horizon,),
         by_arm=diversity,
         trials_per_unit=min(25, trials) if diversity else 0,
-        **world,
+        **(law | WORLDS[protocol]),
     )
     return _small_diversity(record, short) if name == SMALL_DIVERSITY else record
 
@@ -242,11 +230,9 @@ def _small_diversity(record: Experiment, short: bool) -> Experiment:
 def _small_entry(name: str, protocol: Protocol) -> Entry:
     """A policy with the ridge and the delta of the small diversity experiment."""
     usual = entry(name, protocol, ridge=SMALL_RIDGE)
-    if "exploration" not in usual.settings:
+    if (exploration := usual.settings.get("exploration")) is None:
         return usual
-    return replace(
-        usual, settings={**usual.settings, "exploration": {**usual.settings["exploration"], "delta": SMALL_DELTA}}
-    )
+    return replace(usual, settings={**usual.settings, "exploration": {**exploration, "delta": SMALL_DELTA}})
 
 
 def experiments(
@@ -257,28 +243,12 @@ def experiments(
 
 
 def fresh_experiment(
-    name: str,
-    protocol: Protocol = "released",
-    *,
-    environments: int,
-    scale: Scale = "paper",
-    seed: int = RELEASED_SEED,
+    name: str, protocol: Protocol = "released", *, environments: int, scale: Scale = "paper", seed: int = RELEASED_SEED
 ) -> Experiment:
-    """One of the paper's settings in fresh environments, which are not those of `experiment`.
+    """Setting 1, 2 or 3 in so many fresh environments, which are none of those of `experiment`.
 
-    Parameters
-    ----------
-    name : str
-        ``"setting-1"``, ``"setting-2"`` or ``"setting-3"``.
-    protocol, scale, seed
-        As for `experiment`. The fresh environments' seeds are drawn from the seed that follows.
-    environments : int
-        How many there are. Each is played once, by `FRESH_POLICIES`.
-
-    Returns
-    -------
-    Experiment
-        An experiment of its own, beside the one of the published environments.
+    Each environment is played once, by `FRESH_POLICIES`. Their seeds are drawn from the seed after `seed`. The other
+    parameters are those of `experiment`.
 
     Examples
     --------
@@ -313,7 +283,7 @@ def setting_of(name: str) -> Setting | None:
     >>> setting_of("setting-3-fresh").horizon, setting_of("yahoo")
     (30000, None)
     """
-    return SETTINGS.get({fresh: setting for setting, fresh in FRESH_NAMES.items()}.get(name, name))
+    return SETTINGS.get(name.removesuffix("-fresh"))
 
 
 def entry(name: str, protocol: Protocol, *, ridge: float | None = None) -> Entry:
@@ -323,34 +293,30 @@ def entry(name: str, protocol: Protocol, *, ridge: float | None = None) -> Entry
     Entry(name='HyRan (released)', policy='HyRanWithoutCrossBlocks', settings={'p': 0.5}, learns_from=None)
     """
     released = protocol == "released"
-    noise = RELEASED_NOISE if released else WRITTEN_NOISE
+    usual = {"ridge": (RELEASED_RIDGE if released else 1.0) if ridge is None else ridge}
     if name in PAPER_POLICIES and released:
-        exploration = _self_normalised(noise, RELEASED_BOUND, 1.0)
-        return _ucb(name, exploration, RELEASED_RIDGE if ridge is None else ridge)
-    if name in PAPER_POLICIES:
-        return _ucb(name, {"kind": "AsWritten", "bound": 1.0, "delta": DELTA}, ridge)
-    usual = RELEASED_RIDGE if released else 1.0
-    settings: dict[str, dict[str, Any]] = {
-        "HyRan": {"p": HYRAN_P},
-        HYRAN_RELEASED: {"p": HYRAN_P},
-        "SupLinUCB": {"delta": DELTA},
-        HYTHOMPSON_TOLD: {"noise": noise, "scale": THOMPSON_SCALE},
-        "HyThompson": {},
-        "HyIDS": {},
-    }
+        settings = {"exploration": _self_normalised(RELEASED_NOISE, RELEASED_BOUND, 1.0)} | usual
+    elif name in PAPER_POLICIES:
+        written = {"kind": "AsWritten", "bound": 1.0, "delta": DELTA}
+        settings = {"exploration": written} | ({} if ridge is None else usual)
+    else:
+        noise = WORLDS[protocol]["noise"]
+        settings = {
+            "HyRan": {"p": HYRAN_P},
+            HYRAN_RELEASED: {"p": HYRAN_P},
+            "SupLinUCB": {"delta": DELTA},
+            HYTHOMPSON_TOLD: {"noise": noise, "scale": THOMPSON_SCALE},
+            "HyThompson": {},
+            "HyIDS": {},
+        }.get(name, usual)
     policy = {HYRAN_RELEASED: "HyRanWithoutCrossBlocks", HYTHOMPSON_TOLD: "HyThompson"}.get(name, name)
-    return Entry(name=name, policy=policy, settings=settings.get(name, {"ridge": usual if ridge is None else ridge}))
+    return Entry(name=name, policy=policy, settings=settings)
 
 
-def _ucb(name: str, exploration: Mapping[str, Any], ridge: float | None) -> Entry:
-    settings = {"exploration": exploration} | ({} if ridge is None else {"ridge": ridge})
-    return Entry(name=name, policy=name, settings=settings)
-
-
-def _self_normalised(noise: float, bound: tuple[float, float], feature_bound: Any) -> dict[str, Any]:
+def _self_normalised(noise: float, bound: Sequence[float], feature_bound: Any) -> dict[str, Any]:
     """The anytime coefficient of the released code."""
-    kind = {"kind": "SelfNormalised", "noise": noise, "bound": list(bound)}
-    return kind | {"feature_bound": feature_bound, "delta": DELTA}
+    bounds = {"bound": list(bound), "feature_bound": feature_bound}
+    return {"kind": "SelfNormalised", "noise": noise, **bounds, "delta": DELTA}
 
 
 def yahoo_entry(name: str, protocol: Protocol) -> Entry:
@@ -359,11 +325,13 @@ def yahoo_entry(name: str, protocol: Protocol) -> Entry:
     The released protocol has the anytime coefficient with the released bounds and ridges. The written one has the
     theorems' coefficient and ridge; what the text leaves open (S, delta) is as in the synthetic experiments.
     """
+    usual = entry(name, protocol)
     if name in PAPER_POLICIES and protocol == "released":
-        return _ucb(name, _self_normalised(YAHOO_SIGMA, YAHOO_BOUND, list(YAHOO_FEATURE_BOUND)), YAHOO_RIDGE[name])
+        exploration = _self_normalised(YAHOO_SIGMA, YAHOO_BOUND, list(YAHOO_FEATURE_BOUND))
+        return replace(usual, settings={"exploration": exploration, "ridge": YAHOO_RIDGE[name]})
     if name == HYTHOMPSON_TOLD:
-        return replace(entry(name, protocol), settings={"noise": YAHOO_SIGMA, "scale": THOMPSON_SCALE})
-    return entry(name, protocol)
+        return replace(usual, settings={"noise": YAHOO_SIGMA, "scale": THOMPSON_SCALE})
+    return usual
 
 
 def synthetic_log(record: Experiment) -> Mapping[str, Any] | None:

@@ -92,9 +92,8 @@ def gamma(policy: Policy, problem: Problem, *, ridge: float, bound: float = 1.0)
     HyLinUCB:   2 (S sqrt(2 lambda) + sqrt(2 (d1 + d2) log(T/delta)))
     DisLinUCB:  2 sqrt(lambda S) + sqrt(2 (d1 + d2) log(K T/delta))
 
-    The proofs take lambda = 1, K and 1; the first term of each says how it depends on lambda.
+    The proofs take lambda = 1, K and 1; the first term of each gives its dependence on lambda.
     """
-    _check_policy(policy)
     checks.ridge(ridge)
     checks.positive("bound", bound, "it bounds the norms of theta and every beta_i (S in the paper)")
     d1, d2, arms, horizon, delta = problem.d1, problem.d2, problem.arms, problem.horizon, problem.delta
@@ -123,13 +122,10 @@ def burn_in(policy: Policy, problem: Problem) -> float:
 
     See the notes at the top of this module on the 4 T_m and on lambda >= 1/rho.
 
-    Examples
-    --------
     >>> problem = Problem(d1=5, d2=5, arms=10, horizon=30_000, rho=0.1, delta=0.01)
     >>> round(burn_in("LinUCB", problem), -6)
     121000000.0
     """
-    _check_policy(policy)
     least, rows = eigenvalue_burn_in(problem), 128 / problem.rho**2
     if policy == "DisLinUCB":
         return max(rows * problem.logarithm, least)
@@ -145,19 +141,8 @@ def coupling_bound(pulls: FloatArray, problem: Problem, *, ridge: float) -> Floa
     4 K sqrt(2 log((d1 + d2) K/delta)) / (rho sqrt t): at most 1/2 from t = 128/rho^2 K^2 log((d1 + d2) K/delta) on,
     without the 4 T_m of T_o and without lambda >= 1/rho.
 
-    Parameters
-    ----------
-    pulls : array of shape (.., K)
-        The pulls tau_i of every arm.
-    problem : Problem
-        The problem.
-    ridge : float
-        lambda.
-
-    Returns
-    -------
-    array of shape (..)
-        Infinite where t < T_m, since nothing is known of V_t yet.
+    `pulls` are the tau_i, of shape (.., K), and `ridge` is lambda. The bound, of shape (..), is infinite where t < T_m,
+    since nothing is known of V_t yet.
 
     Examples
     --------
@@ -191,18 +176,8 @@ def regret_bound(policy: Policy, problem: Problem, *, ridge: float, bound: float
     HyLinUCB:   2 T_o S + sqrt(8) gamma (2 K sqrt(d2 T_m log T_m) + sqrt(32 K T/rho)) + 4 alpha(lambda) sqrt(T)
     DisLinUCB:  2 gamma (K sqrt(2 (d1 + d2) T'_o log T'_o) + 4 sqrt(2) sqrt(K T/rho))
 
-    The first two are derived for T > T_o, the third for every T (T'_o counts pulls of an arm).
-
-    Parameters
-    ----------
-    policy : {"LinUCB", "HyLinUCB", "DisLinUCB"}
-        The policy; the paper has theorems for no other.
-    problem : Problem
-        The problem.
-    ridge : float
-        lambda; the theorems have `prescribed_ridge`.
-    bound : float
-        S, which bounds the norms of theta and of every beta_i.
+    The first two are derived for T > T_o, the third for every T (T'_o counts pulls of an arm). `ridge` is lambda; the
+    theorems have `prescribed_ridge`. `bound` is S, which bounds the norms of theta and of every beta_i.
 
     Examples
     --------
@@ -235,8 +210,3 @@ def _root(dimension: int, rounds: float) -> float:
     """sqrt(d t log t), the elliptical potential's shape."""
     rounds = max(rounds, 1.0)
     return math.sqrt(dimension * rounds * math.log(rounds))
-
-
-def _check_policy(policy: str) -> None:
-    if policy not in POLICIES:
-        raise ValueError(f"policy must be one of {', '.join(POLICIES)}, got {policy!r}: the paper bounds no other")

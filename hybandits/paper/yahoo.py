@@ -2,10 +2,8 @@
 simulated on the contexts of the rounds that follow, with the pools as they change.
 
 The log is the user's own copy of R6A, which may not be passed on. Without one, a synthetic log in the same format is
-written from a known model; it shows how everything runs and says nothing about Yahoo.
-
-`prepare_log` gets the log ready, `split_log` says which rounds are for what, and `experiments` makes the records that
-`experiments.runner` plays. The parameters are in `paper.settings`.
+written from a known model; it shows how everything runs and says nothing about Yahoo. The parameters are in
+`paper.settings`.
 """
 
 from __future__ import annotations
@@ -37,11 +35,11 @@ from hybandits.paper.settings import (
 )
 
 StageProgress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it was done since the last call, and how much there is in all."""
+"""Called with the name of a stage, the work done since the last call, and all the work of the stage."""
 
 
 class PreparedLog(NamedTuple):
-    """A log that can be played on, and the account of reading it; None if it had been read before."""
+    """A converted log, and the account of reading it; None if it had been read before."""
 
     log: Log
     report: ReadReport | None
@@ -57,7 +55,7 @@ def prepare_log(
     strict: bool = False,
     progress: StageProgress = lambda what, done, total: None,
 ) -> PreparedLog:
-    """Get the log ready that the experiment is played on.
+    """Prepare the log that the experiment is played on.
 
     Parameters
     ----------
@@ -67,13 +65,11 @@ def prepare_log(
         A folder with the files of R6A, or a log that was converted before, which is then used as it is. None for a
         synthetic log of as many rounds as are needed.
     train, rounds : int
-        How many rounds will be fitted and played.
+        Numbers of rounds to fit and to play.
     seed : int
         Seed of a synthetic log.
     strict : bool
         Stop at the first line that cannot be used.
-    progress : callable
-        Told how far the work has got.
 
     Raises
     ------
@@ -91,8 +87,7 @@ def prepare_log(
                 raise LogError(f"{converted} is not this synthetic log: give another --out, or remove it")
             return PreparedLog(log, None)
         data = out / "synthetic"
-        if data.exists():  # left half written
-            shutil.rmtree(data)
+        shutil.rmtree(data, ignore_errors=True)  # a log that was left half written
         synthetic.write(data, files=days, progress=lambda n: progress("writing a synthetic log", n, synthetic.rounds))
     if not data.exists():
         raise LogError(f"{data} does not exist: give the folder with the click log's files, or leave --data out")
@@ -113,7 +108,7 @@ def prepare_log(
 
 
 class SplitOfLog(NamedTuple):
-    """Which rounds are for what: the first `train` to fit on, and `rounds` from `start` on to play."""
+    """The split of a log: the first `train` rounds to fit on, and `rounds` from `start` on to play."""
 
     train: int
     start: int
@@ -121,31 +116,20 @@ class SplitOfLog(NamedTuple):
 
 
 def split_log(log: Log, *, train: int, rounds: int) -> SplitOfLog:
-    """Decide which rounds of a log are fitted and which are played.
+    """Split a log; LogError if it is not of the kind R6A or has too few rounds.
 
     The first `train` rounds are fitted. Play starts with the next file of the log, as in the paper (the next day), or
     with the next round if there are too few rounds from that file on.
-
-    Raises
-    ------
-    LogError
-        If the log is not of the kind R6A or has too few rounds.
     """
     if log.about["kind"] != "R6A":
         raise LogError(
             f"the experiment is on R6A click logs, {log.path} is of the kind {log.about['kind']}: give --data"
         )
-    if train + 1 > log.rounds:
-        raise LogError(
-            f"the log has {log.rounds:,} rounds, too few to fit {train:,} and play the following: lower --train"
-        )
     later = [first for first in log.source_starts if first >= train]
     start = next((first for first in later if first + rounds <= log.rounds), train)
     if start + rounds > log.rounds:
-        raise LogError(
-            f"the log has {log.rounds:,} rounds, too few to fit {train:,} and play {rounds:,}: lower --rounds to "
-            f"{log.rounds - train:,} or less"
-        )
+        remedy = f"lower --rounds to {log.rounds - train:,} or less" if log.rounds > train else "lower --train"
+        raise LogError(f"the log has {log.rounds:,} rounds, too few to fit {train:,} and play {rounds:,}: {remedy}")
     return SplitOfLog(train, start, rounds)
 
 
@@ -168,11 +152,11 @@ def experiments(
     Parameters
     ----------
     log, split
-        The log, and which of its rounds are for what.
+        The log and its split.
     protocols : sequence of {"released", "written"}
-        What the policies' parameters and the noise follow.
+        The protocols of the policies' parameters and of the noise.
     arms : {"articles", "positions"}
-        What an arm is: an article, as in the paper's text, or a position in a line's list, as in its code.
+        The arms: articles, as in the paper's text, or positions in a line's list, as in its code.
     features : str
         The feature map that makes x and z of a user's and an article's vector.
     trials, seed : int
@@ -180,8 +164,8 @@ def experiments(
     defect : bool
         Run the paper's algorithms a second time with the defect of the released code: they learn from the reward of
         another candidate than the one that they chose.
-    policies, engine, progress
-        The policies to play, where to fit (by default in this process), and who is told how far the work has got.
+    policies, engine
+        The policies to play, and the engine that fits (by default this process).
     """
     view = View(log, features=features, arms=arms)
     statistics = fit.collect(

@@ -109,7 +109,7 @@ def test_claims_5_and_6_on_rows_that_are_truly_diverse() -> None:
     assert lemma.verdict == OPEN
 
 
-def test_claim_5_without_enough_pulls_or_measures() -> None:
+def test_claims_5_to_7_without_enough_pulls_or_measures() -> None:
     e = diversity(trials=4)
 
     def scarce(unit: Unit, policy: str, trial: int) -> Any:
@@ -117,12 +117,9 @@ def test_claim_5_without_enough_pulls_or_measures() -> None:
 
     verdict = judge_claim_5(judged(e, root_curves(e, 0.5), scarce))
     assert verdict.verdict == OPEN
-    assert the_finding(verdict, "LinUCB: lambda_min(W_i)").value == "no arm was pulled often enough"
+    assert the_finding(verdict, "LinUCB: lambda_min(W_i)").value.startswith("no interval")
     unmeasured = judged(e, root_curves(e, 0.5))
-    verdict = judge_claim_5(unmeasured)
-    assert verdict.verdict == OPEN
-    assert "not measured arm by arm" in verdict.evidence[0].value
-    assert judge_claim_6(unmeasured).summary.startswith("LinUCB's Z was not measured and HyLinUCB's Z was not measured")
+    assert judge_claim_5(unmeasured).verdict == judge_claim_6(unmeasured).verdict == OPEN
     summary = judge_claim_7([unmeasured]).summary
     assert summary == "No diversity was measured, so there is no bound to compare with."
 

@@ -169,9 +169,3 @@ def test_a_ridge_and_a_bound_are_positive() -> None:
         regret_bound("LinUCB", problem(), ridge=1.0, bound=-1.0)
     with pytest.raises(ValueError, match="ridge must be positive"):
         alpha(problem(), ridge=0.0)
-
-
-def test_a_policy_without_a_theorem_is_refused() -> None:
-    for bound in (gamma, regret_bound):
-        with pytest.raises(ValueError, match="policy must be one of LinUCB, HyLinUCB, DisLinUCB, got 'Greedy'"):
-            bound("Greedy", problem(), ridge=1.0)

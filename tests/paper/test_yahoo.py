@@ -117,7 +117,7 @@ def test_play_starts_with_the_next_file(train: int, rounds: int, start: int) -> 
 @pytest.mark.parametrize(
     ("train", "rounds", "message"),
     [
-        (300, 1, "the log has 300 rounds, too few to fit 300 and play the following: lower --train"),
+        (300, 1, "the log has 300 rounds, too few to fit 300 and play 1: lower --train"),
         (250, 60, "the log has 300 rounds, too few to fit 250 and play 60: lower --rounds to 50 or less"),
     ],
 )
