@@ -478,7 +478,7 @@ def _measures(judged: JudgedOutcome, policy: str, design: Design) -> list[_Measu
     ]
 
 
-def _mean_cross_moment(design: Design) -> FloatArray:
+def mean_cross_moment(design: Design) -> FloatArray:
     """sigma_max(B_i) / pulls, the size of an arm's mean of x z', which is 0 in the assumption."""
     assert design.pulls is not None
     assert design.sigma_max_b is not None
@@ -504,7 +504,7 @@ def judge_claim_5(judged: JudgedOutcome) -> Verdict:
     )
     for policy in _SHARING:
         if (design := judged.design(policy)) is not None:
-            size = _mean_cross_moment(design)
+            size = mean_cross_moment(design)
             middle, last = (number(float(np.median(size[:, i]))) for i in (_late_quarters(judged, design.t)[0], -1))
             what = f"{policy}: sigma_max of an arm's mean x z', median (not deciding; 0 by the assumption)"
             findings.append(Finding(what, f"{middle} at T/2, {last} at T"))
@@ -704,7 +704,7 @@ def _judge_small_spectrum(judged: JudgedOutcome, basis: Basis) -> tuple[str, lis
         findings, "The mean of x z' over an arm's rounds is not 0, as the assumption has it: it tends to a constant."
     )
     for case in cases:
-        last = _mean_cross_moment(case.design)[:, -1]
+        last = mean_cross_moment(case.design)[:, -1]
         value = f"median {number(float(np.median(last)))}, {number(float(last.min()))} to {number(float(last.max()))}"
         what = f"{case.name}: sigma_max of an arm's mean x z' at T (not deciding; 0 by the assumption)"
         findings.append(Finding(what, value))

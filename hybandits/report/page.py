@@ -18,21 +18,9 @@ from hybandits.experiments.results import Results
 from hybandits.foundation.files import clear_parts, write_atomically
 from hybandits.paper.claims import LEVEL, Verdict
 from hybandits.paper.published_numbers import HYRAN_TOLERANCE, READ_OUT_ERRORS, TOLERANCE
+from hybandits.report import cases
 from hybandits.report.figures import Drawn, draw_all
 from hybandits.report.figures.looks import Section
-from hybandits.report.outcomes import (
-    SYNTHETIC,
-    count,
-    in_order,
-    name_of,
-    of_the_paper,
-    shortened,
-    synthetic_note,
-    twins,
-    under,
-    under_and_log,
-    unfinished,
-)
 from hybandits.report.tables import (
     Row,
     agreement,
@@ -41,7 +29,6 @@ from hybandits.report.tables import (
     has_published,
     interval_text,
     number,
-    on_logs,
     read_out_rows,
     read_out_table,
     regret_by_experiment,
@@ -73,25 +60,19 @@ def write_report(results: Results, verdicts: Sequence[Verdict], *, workers: int 
     drawn = draw_all(results, results.folder / "figures", workers=workers)
     rows, read_outs = regret_rows(results), read_out_rows(results)
     out = results.folder / "report"
-    page = out / "index.html"
     summary = summary_of(results, verdicts, rows, read_outs)
     texts = {
         out / "regret.csv": regret_csv(results),
         out / "summary.json": json.dumps(summary, indent=1, allow_nan=False) + "\n",
-        page: page_of(results, drawn, verdicts, rows, read_outs),
+        out / "index.html": page_of(results, drawn, verdicts, rows, read_outs),
     }
-    for outcome in results.outcomes.values():
-        if outcome.experiment.protocol == "own":
-            record = json.dumps(outcome.experiment.plain(), indent=1, ensure_ascii=False) + "\n"
-            texts[out / f"{outcome.experiment.name}.record.json"] = record
+    for e in (outcome.experiment for outcome in results.outcomes.values()):
+        if e.protocol == "own":
+            texts[out / f"{e.name}.record.json"] = json.dumps(e.plain(), indent=1, ensure_ascii=False) + "\n"
     for path, text in texts.items():
-        _write_text(path, text)
+        write_atomically(path, lambda name, t=text: Path(name).write_text(t, encoding="utf-8", newline="\n"))
     clear_parts([*texts, *(file for figure in drawn for file in figure.files)])
-    return page
-
-
-def _write_text(path: Path, text: str) -> None:
-    write_atomically(path, lambda name: Path(name).write_text(text, encoding="utf-8", newline="\n"))
+    return out / "index.html"
 
 
 def page_of(
@@ -101,24 +82,15 @@ def page_of(
     rows: Sequence[Row],
     read_outs: Sequence[Row],
 ) -> str:
-    """Write the whole page as one HTML document.
+    """Return the whole page as one HTML document, with the pictures of the figures embedded.
 
-    Parameters
-    ----------
-    results : Results
-        The results that the page is about.
-    drawn : sequence of Drawn
-        The figures, whose pictures are embedded.
-    verdicts : sequence of Verdict
-        The paper's claims judged on the results.
-    rows, read_outs : sequences of Row
-        Regret at T, and at the published read-outs.
+    `rows` and `read_outs` are regrets at T and at the published read-outs.
     """
-    logged, outcomes = on_logs(results), in_order(results)
+    logged, outcomes = cases.on_logs(results), cases.in_order(results)
     names = [outcome.experiment.name for outcome in logged]
     of_worlds = [row for row in rows if row.experiment not in names]
-    ordered = [figure for section in ("panels", "regret", "yahoo", "diversity") for figure in drawn
-               if figure.section == section]  # fmt: skip
+    place = {"panels": 0, "regret": 1, "yahoo": 2, "diversity": 3}
+    ordered = sorted((d for d in drawn if d.figure.section in place), key=lambda d: place[d.figure.section])
     return (
         _templates()
         .get_template("page.html")
@@ -130,12 +102,12 @@ def page_of(
             outcomes=outcomes,
             logged=logged,
             simulated=len(logged) < len(outcomes),
-            of_the_paper=of_the_paper(results),
-            shortened=shortened(results),
-            unfinished=unfinished(results),
+            of_the_paper=cases.of_the_paper(results),
+            shortened=cases.shortened(results),
+            unfinished=cases.unfinished(results),
             policies={entry.name: entry for outcome in outcomes for entry in outcome.experiment.policies},
-            synthetic_note=synthetic_note(results),
-            synthetic=SYNTHETIC,
+            synthetic_note=cases.synthetic_note(results),
+            synthetic=cases.SYNTHETIC,
             verdicts=verdicts,
             scores=scores(verdicts),
             confidence=LEVEL,
@@ -145,12 +117,12 @@ def page_of(
             has_published=has_published(of_worlds),
             cut_off=any(row.low == 0 for row in of_worlds),
             regret_tables=regret_by_experiment(of_worlds),
-            leaders=[] if of_the_paper(results) else leaders(rows),
+            leaders=[] if cases.of_the_paper(results) else leaders(rows),
             agreement=agreement(read_outs),
             read_outs=read_out_table(read_outs) if read_outs else None,
             beyond=beyond_table(of_worlds),
             click_logs=[click_log_table(outcome, rows) for outcome in logged],
-            defect=any(twins(outcome) for outcome in logged),
+            defect=any(cases.twins(outcome) for outcome in logged),
             first=ordered[0] if ordered else None,
             galleries=galleries([figure for figure in drawn if figure not in ordered[:1]]),
         )
@@ -170,14 +142,14 @@ def _templates() -> Environment:
     filters: dict[str, Any] = {
         "anchor": anchor,
         "base64": lambda picture: base64.b64encode(picture).decode(),
-        "count": count,
+        "count": cases.count,
         "interval": interval_text,
-        "name_of": name_of,
+        "name_of": cases.name_of,
         "number": number,
         "symbols": in_symbols,
         "thousands": lambda value: f"{value:,.0f}",
-        "under": under,
-        "under_and_log": under_and_log,
+        "under": cases.under,
+        "under_and_log": cases.under_and_log,
     }
     templates.filters.update(filters)
     return templates
@@ -212,10 +184,10 @@ def leaders(rows: Sequence[Row]) -> list[list[Row]]:
 
 def galleries(drawn: Sequence[Drawn]) -> dict[str, list[tuple[str, list[Drawn]]]]:
     """The figures of every section of the page, by protocol."""
-    sections = {name: [figure for figure in drawn if figure.section == name] for name in get_args(Section)}
+    sections = {name: [each for each in drawn if each.figure.section == name] for name in get_args(Section)}
     return {
-        name: [(protocol, list(group)) for protocol, group in groupby(figures, key=lambda figure: figure.protocol)]
-        for name, figures in sections.items()
+        name: [(protocol, list(group)) for protocol, group in groupby(content, key=lambda each: each.figure.protocol)]
+        for name, content in sections.items()
     }
 
 

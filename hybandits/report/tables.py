@@ -18,7 +18,7 @@ from hybandits.experiments.results import Outcome, Results
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims import CONFIDENCE, LEVEL, Verdict
 from hybandits.paper.published_numbers import agrees, published, tolerance
-from hybandits.report.outcomes import ASIDE, BEST, REPRODUCED, SYNTHETIC, count, in_order, is_synthetic, name_of, under
+from hybandits.report import cases
 
 INTERVAL = f"{LEVEL} interval"
 """Head of a column of intervals."""
@@ -56,9 +56,10 @@ class Row:
     def numbers(self) -> list[str]:
         """The numbers for reading, as `NUMBERS` has them."""
         known = "-" if self.published is None else f"{self.published:,.0f}"
+        ratio = "-" if self.ratio is None else f"{self.ratio:.3f}"
         agreement = {True: "yes", False: "no", None: "-"}[self.within]
         regrets = [number(self.mean), interval_text(self.low, self.high), number(self.lowest), number(self.highest)]
-        return [*regrets, known, ratio_text(self.ratio), agreement]
+        return [*regrets, known, ratio, agreement]
 
     def lines(self) -> str:
         """The mean, its interval, and the published number with a tick if the two agree and a cross if not."""
@@ -70,7 +71,7 @@ class Row:
     def runs_in_words(self) -> str:
         """The number of runs, and the units of the interval."""
         over = "trials" if self.environments == 1 else "environments"
-        return count(self.runs, "run") + ("" if self.low is None else f", interval over {over}")
+        return cases.count(self.runs, "run") + ("" if self.low is None else f", interval over {over}")
 
 
 class _Series(NamedTuple):
@@ -80,15 +81,12 @@ class _Series(NamedTuple):
     policy: str
     arms: int
     regret: FloatArray
-    environments: NDArray[Any]
-
-    def means(self) -> FloatArray:
-        """The mean curve of every environment, (environments, points)."""
-        return np.array([self.regret[self.environments == e].mean(axis=0) for e in np.unique(self.environments)])
+    means: FloatArray
+    """The mean curve of every environment, (environments, points)."""
 
     def row(self, t: int) -> Row:
         e = self.outcome.experiment
-        values, means = (regrets[:, e.points.index(t)] for regrets in (self.regret, self.means()))
+        values, means = (regrets[:, e.points.index(t)] for regrets in (self.regret, self.means))
         interval = regret_interval(values, self.outcome.independent_units(self.policy, self.arms))
         mean = float(values.mean())
         absolute = e.protocol != "own" and e.log is None  # of a log, regret beyond HyLinUCB's is published
@@ -119,11 +117,11 @@ def _comparable(outcome: Outcome) -> bool:
 
 
 def _all_series(results: Results) -> Iterator[_Series]:
-    for outcome in in_order(results):
+    for outcome in cases.in_order(results):
         for arms in outcome.arms:
             for policy in outcome.policies:
-                environments = outcome.environments(policy, arms)
-                yield _Series(outcome, policy, arms, outcome.regret(policy, arms), environments)
+                regret = outcome.regret(policy, arms)
+                yield _Series(outcome, policy, arms, regret, cases.environment_means(outcome, policy, arms, regret))
 
 
 def regret_rows(results: Results) -> list[Row]:
@@ -142,22 +140,15 @@ def read_out_rows(results: Results) -> list[Row]:
     ]
 
 
-def on_logs(results: Results) -> list[Outcome]:
-    """The outcomes of experiments on a click log."""
-    return [outcome for outcome in in_order(results) if outcome.experiment.log is not None]
-
-
 def excess_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """Regret of every other policy beyond HyLinUCB's in the same trial on click logs; none where that was not run.
-
-    Intervals are over trials. The published figure has another fit, positions as arms and a defect.
-    """
+    """Regret of every other policy beyond HyLinUCB's in the same trial on click logs; none where that was not run."""
     rows = []
-    for outcome in (outcome for outcome in outcomes if BEST in outcome.policies):
+    for outcome in (outcome for outcome in outcomes if cases.BEST in outcome.policies):
         e = outcome.experiment
-        real = e.protocol == "released" and not is_synthetic(outcome)
-        for policy in (policy for policy in outcome.policies if policy != BEST):
-            values = outcome.final(policy) - outcome.final(BEST)
+        # The published figure has another fit, positions as arms and a defect.
+        real = e.protocol == "released" and not cases.is_synthetic(outcome)
+        for policy in (policy for policy in outcome.policies if policy != cases.BEST):
+            values = outcome.final(policy) - outcome.final(cases.BEST)
             interval = statistics.interval(values, np.arange(len(values)), CONFIDENCE)
             rows.append(
                 {
@@ -193,29 +184,8 @@ def interval_text(low: float | None, high: float | None) -> str:
     return "-" if low is None else f"{number(low) if low else 0} to {number(high)}"
 
 
-def ratio_text(ratio: float | None) -> str:
-    """Format a ratio of two regrets, to more digits where they are close.
-
-    >>> ratio_text(0.98765), ratio_text(31.4159), ratio_text(None)
-    ('0.988', '31.4', '-')
-    """
-    if ratio is None:
-        return "-"
-    return f"{ratio:.3f}" if ratio < 2 else f"{ratio:.1f}"
-
-
 def _signed(value: float) -> str:
     return f"{'+' if value > 0 else ''}{number(value)}"
-
-
-def _span(ratios: Sequence[float]) -> str:
-    """Format the lowest and the highest of several ratios.
-
-    >>> _span([0.214, 0.118]), _span([1.5]), _span([])
-    ('0.12 to 0.21', '1.50', '-')
-    """
-    low, high = (f"{f(ratios):.2f}" if ratios else "-" for f in (min, max))
-    return low if low == high else f"{low} to {high}"
 
 
 # ------------------------------------------------------------------ tables
@@ -244,7 +214,7 @@ def regret_table(rows: Sequence[Row]) -> Table:
     head = ["policy", *(["K"] if several else []), *NUMBERS[:shown]]
     body = [[row.policy, *([str(row.arms)] if several else []), *row.numbers()[:shown]] for row in rows]
     arms = "" if several else f", K = {first.arms}"
-    caption = f"{name_of(first.experiment)}, {under(first.protocol)}: regret after {first.t:,} rounds{arms}"
+    caption = f"{cases.name_of(first.experiment)}, {cases.under(first.protocol)}: regret after {first.t:,} rounds{arms}"
     return Table(f"{caption}; {first.runs_in_words()}", head, [body], range(1, min(len(head), 7 + several)))
 
 
@@ -254,32 +224,28 @@ def regret_matrix(rows: Sequence[Row]) -> Table:
     cells = {(row.policy, row.arms): row.lines() for row in rows}
     body = [[policy, *(cells.get((policy, k), "-") for k in arms)] for policy in dict.fromkeys(r.policy for r in rows)]
     caption = (
-        f"{name_of(first.experiment)}, {under(first.protocol)}: regret after {first.t:,} rounds by number of arms K; "
-        f"{first.runs_in_words()}. In every cell: mean; below it its interval, and the published number where there is "
-        "one, with a tick if the two agree and a cross if not."
+        f"{cases.name_of(first.experiment)}, {cases.under(first.protocol)}: regret after {first.t:,} rounds by number "
+        f"of arms K; {first.runs_in_words()}. In every cell: mean; below it its interval, and the published number "
+        "where there is one, with a tick if the two agree and a cross if not."
     )
     return Table(caption, ["policy", *(f"K = {k}" for k in arms)], [body], range(1, len(arms) + 1))
 
 
 def regret_by_experiment(rows: Sequence[Row]) -> list[tuple[str, list[Table]]]:
     """Tables of regret at T, one per protocol, by the name of the experiment."""
-    return [
-        (
-            name_of(experiment),
-            [
-                regret_matrix(case) if len({row.arms for row in case}) > 1 else regret_table(case)
-                for _, group in groupby((r for r in rows if r.experiment == experiment), key=lambda r: r.protocol)
-                if (case := list(group))
-            ],
-        )
-        for experiment in dict.fromkeys(row.experiment for row in rows)
-    ]
+    tables: dict[str, list[Table]] = {}
+    for _, group in groupby(rows, key=lambda row: (row.experiment, row.protocol)):
+        case = list(group)
+        several = len({row.arms for row in case}) > 1
+        table = regret_matrix(case) if several else regret_table(case)
+        tables.setdefault(cases.name_of(case[0].experiment), []).append(table)
+    return list(tables.items())
 
 
 def read_out_table(rows: Sequence[Row]) -> Table:
     """Regret at every published read-out, by case and policy."""
     groups = [
-        [[f"{name_of(row.experiment)}, K = {row.arms}", row.policy, f"{row.t:,}", *row.numbers()] for row in case]
+        [[f"{cases.name_of(row.experiment)}, K = {row.arms}", row.policy, f"{row.t:,}", *row.numbers()] for row in case]
         for _, case in groupby(rows, key=lambda row: (row.experiment, row.arms, row.policy))
     ]
     return Table("", ("case", "policy", "rounds t", *NUMBERS), groups, range(2, 9))
@@ -303,41 +269,40 @@ def click_log_table(outcome: Outcome, rows: Sequence[Row]) -> Table:
     beyond = {excess["policy"]: excess for excess in excess_rows([outcome])}
     body = []
     for row in own_rows:
-        cells = ["0" if row.policy == BEST else "-", "-", "-"]
-        if excess := beyond.get(row.policy):
-            cells = [_signed(excess["mean"]), interval_text(excess["low"], excess["high"])]
-            cells.append(number(excess["published"]))
+        cells = ["0" if row.policy == cases.BEST else "-", "-", "-"]
+        if more := beyond.get(row.policy):
+            cells = [_signed(more["mean"]), interval_text(more["low"], more["high"]), number(more["published"])]
         body.append([row.policy, *row.numbers()[:2], *cells])
     if (uniform := paper.uniform_choice_regret(e)) is not None:
-        excess_text = _signed(uniform - float(outcome.final(BEST).mean())) if BEST in outcome.policies else "-"
-        body.append(["uniform choice (expected)", number(uniform), "-", excess_text, "-", "-"])
-    head = ["policy", "mean", INTERVAL, f"beyond {BEST}", f"its {INTERVAL}", "published beyond it"]
-    kind = f"; {SYNTHETIC}" if is_synthetic(outcome) else ""
-    caption = f"{name_of(e.name)}, {under(e.protocol)}: regret after {e.horizon:,} rounds"
+        excess = _signed(uniform - outcome.final(cases.BEST).mean()) if cases.BEST in outcome.policies else "-"
+        body.append(["uniform choice (expected)", number(uniform), "-", excess, "-", "-"])
+    head = ["policy", "mean", INTERVAL, f"beyond {cases.BEST}", f"its {INTERVAL}", "published beyond it"]
+    kind = f"; {cases.SYNTHETIC}" if cases.is_synthetic(outcome) else ""
+    caption = f"{cases.name_of(e.name)}, {cases.under(e.protocol)}: regret after {e.horizon:,} rounds"
     return Table(f"{caption}; {own_rows[0].runs_in_words()}{kind}", head, [body], range(1, len(head)))
 
 
 def beyond_table(rows: Sequence[Row]) -> Table | None:
     """Regret at T as a share of the best of the paper's algorithms in the same case; None if there is none to show.
 
-    Fresh environments are left out, as they repeat the same cases, and so is the small diversity problem, which is
-    about the design matrix.
+    Fresh environments and the small diversity problem are left out.
     """
+    known = (*cases.REPRODUCED, *cases.ASIDE)
     left_out = (*paper.FRESH_NAMES.values(), paper.SMALL_DIVERSITY)
-    rows = [row for row in rows if row.experiment not in left_out and row.protocol != "own"]
-    known = (*REPRODUCED, *ASIDE)
     ratios: dict[tuple[str, str], list[float]] = {}
-    for row in rows:
-        same = [r for r in rows if (r.protocol, r.experiment, r.arms) == (row.protocol, row.experiment, row.arms)]
-        best = min((r.mean for r in same if r.policy in known), default=0.0)
-        if row.policy not in known and best > 0:
-            column = f"{name_of(row.experiment)}, {row.protocol}"
-            ratios.setdefault((row.policy, column), []).append(row.mean / best)
+    for _, group in groupby(rows, key=lambda row: (row.protocol, row.experiment, row.arms)):
+        case = [row for row in group if row.experiment not in left_out and row.protocol != "own"]
+        best = min((row.mean for row in case if row.policy in known), default=0.0)
+        for row in case:
+            if row.policy not in known and best > 0:
+                column = f"{cases.name_of(row.experiment)}, {row.protocol}"
+                ratios.setdefault((row.policy, column), []).append(row.mean / best)
     if not ratios:
         return None
     columns = list(dict.fromkeys(column for _, column in ratios))
+    spans = {key: dict.fromkeys(f"{value:.2f}" for value in (min(of), max(of))) for key, of in ratios.items()}
     body = [
-        [policy, *(_span(ratios.get((policy, column), [])) for column in columns)]
+        [policy, *(" to ".join(spans.get((policy, column), "-")) for column in columns)]
         for policy in dict.fromkeys(policy for policy, _ in ratios)
     ]
     caption = (
@@ -360,7 +325,7 @@ def regret_csv(results: Results) -> str:
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(CSV_COLUMNS)
     for series in _all_series(results):
-        e, means = series.outcome.experiment, series.means()
+        e, means = series.outcome.experiment, series.means
         several = len(means) > 1
         spread = means.std(axis=0, ddof=1) if several else np.zeros(means.shape[1])
         middle, low, high = series.regret.mean(axis=0), series.regret.min(axis=0), series.regret.max(axis=0)
@@ -386,7 +351,7 @@ def summary_of(
         "regret_at_T": [asdict(row) for row in rows],
         "read_outs": [asdict(row) for row in read_outs],
     }
-    if logged := on_logs(results):
+    if logged := cases.on_logs(results):
         summary["logs"] = [
             {"experiment": o.experiment.name, "protocol": o.experiment.protocol}
             | {name: value for name, value in (o.experiment.log or {}).items() if name != "model"}

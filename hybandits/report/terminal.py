@@ -19,8 +19,8 @@ from hybandits.evaluation.describe import Description
 from hybandits.experiments.results import Results
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims import Verdict
-from hybandits.report.outcomes import shortened, synthetic_note, unfinished
-from hybandits.report.tables import Table, click_log_table, on_logs, regret_rows, regret_table
+from hybandits.report import cases
+from hybandits.report.tables import Table, click_log_table, regret_rows, regret_table
 
 _STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow", "yes": "green", "no": "red"}
 
@@ -55,13 +55,13 @@ def show(
 def print_summary(results: Results, verdicts: Sequence[Verdict], console: Console | None = None) -> None:
     """Print regrets at T and the verdicts."""
     notes = []
-    if short := shortened(results):
+    if short := cases.shortened(results):
         notes.append(f"The short version: {'; '.join(short)}.")
-    if lacking := unfinished(results):
+    if lacking := cases.unfinished(results):
         notes.append(f"Not finished: {'; '.join(lacking)}.")
-    if note := synthetic_note(results):
+    if note := cases.synthetic_note(results):
         notes.append(note)
-    rows, logged = regret_rows(results), on_logs(results)
+    rows, logged = regret_rows(results), cases.on_logs(results)
     names = [outcome.experiment.name for outcome in logged]
     worlds = [row for row in rows if row.experiment not in names]
     tables = [regret_table(list(case)) for _, case in groupby(worlds, key=lambda row: (row.protocol, row.experiment))]

@@ -17,11 +17,11 @@ from numpy.testing import assert_allclose
 from hybandits import paper
 from hybandits.experiments.results import Results
 from hybandits.paper import HYRAN_RELEASED
+from hybandits.report.cases import SYNTHETIC
 from hybandits.report.figures import Figure, figures_of, looks
 from hybandits.report.figures.diversity import by_pulls
 from hybandits.report.figures.looks import SCHEMES, Plot, write_figure
 from hybandits.report.figures.regret import curve_of, read_outs
-from hybandits.report.outcomes import SYNTHETIC
 from tests.support.fabricated_outcomes import (
     as_results,
     fabricated_outcome,

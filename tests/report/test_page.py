@@ -12,7 +12,7 @@ from hybandits import paper
 from hybandits.experiments.results import Results
 from hybandits.paper.claims import CLAIMS, Finding, Verdict
 from hybandits.paper.judging import judge
-from hybandits.report.figures import Drawn
+from hybandits.report.figures import Drawn, Figure
 from hybandits.report.page import anchor, in_symbols, page_of, scores
 from hybandits.report.tables import regret_rows
 from tests.support.fabricated_results import (
@@ -34,12 +34,10 @@ def settings(folder: Path, **about: object) -> Results:
 def tiny_figures() -> list[Drawn]:
     """Two pictures of nothing: drawing takes seconds and is tested elsewhere."""
     words = {"title": "A <title>", "caption": "A & caption.", "alt": 'Says "so".', "protocol": "released"}
-    pictures = {"light": b"light", "dark": b"dark"}
+    one = Figure(name="one", section="panels", columns=2, draw=lambda plot: None, **words)
+    two = Figure(name="two", section="beyond", draw=lambda plot: None, **words)
     files = Path("one.png"), Path("one.csv")
-    return [
-        Drawn(name="one", files=files, section="panels", wide=True, pictures=pictures, **words),  # type: ignore[arg-type]
-        Drawn(name="two", files=files, section="beyond", wide=False, pictures=pictures, **words),  # type: ignore[arg-type]
-    ]
+    return [Drawn(figure, files, {"light": b"light", "dark": b"dark"}) for figure in (one, two)]
 
 
 def verdict_on(claim: str, answer: Any, protocol: str = "released", **more: Any) -> Verdict:

@@ -17,13 +17,12 @@ from hybandits import paper, statistics
 from hybandits.experiments.results import Results, read_results
 from hybandits.paper import HYRAN_RELEASED
 from hybandits.paper.judging import judge
-from hybandits.report import tables
+from hybandits.report import cases, tables
 from hybandits.report.tables import (
     CSV_COLUMNS,
     beyond_table,
     click_log_table,
     excess_rows,
-    on_logs,
     read_out_rows,
     regret_by_experiment,
     regret_csv,
@@ -54,7 +53,9 @@ def test_intervals_are_over_what_is_independent(tmp_path: Path) -> None:
 
 
 def test_excess_is_counted_in_the_same_trial(tmp_path: Path) -> None:
-    rows = {x["policy"]: x for x in excess_rows(on_logs(fabricate_log(tmp_path, on_a_log(trials=3), spread=50.0)))}
+    rows = {
+        x["policy"]: x for x in excess_rows(cases.on_logs(fabricate_log(tmp_path, on_a_log(trials=3), spread=50.0)))
+    }
     # 0.1 letters of the name, here one, times the spread; signs change from trial to trial.
     disjoint = rows["DisLinUCB"]
     assert_allclose([disjoint[name] for name in ("mean", "lowest", "highest")], [400 + 5 / 3, 395, 405])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hybandits.experiments.results import Results
 from hybandits.paper.settings import FRESH_NAMES, SMALL_DIVERSITY
+from hybandits.report import cases
 from hybandits.report.figures.diversity import diversity_figures, small_problem_figure
 from hybandits.report.figures.looks import Drawn, Figure, write_figure
 from hybandits.report.figures.regret import (
@@ -21,7 +22,6 @@ from hybandits.report.figures.regret import (
     panels_figure,
     setting_figure,
 )
-from hybandits.report.outcomes import REPRODUCED, in_order, present_in
 
 __all__ = ["Drawn", "Figure", "draw_all", "figures_of"]
 
@@ -48,7 +48,7 @@ def draw_all(results: Results, out: Path, *, workers: int = 1) -> list[Drawn]:
 
 def _draw_share(results: Results, out: Path, first: int, step: int) -> list[Drawn]:
     """Draw every `step`-th figure."""
-    policies = list(dict.fromkeys(name for outcome in in_order(results) for name in outcome.policies))
+    policies = list(dict.fromkeys(name for outcome in cases.in_order(results) for name in outcome.policies))
     return [write_figure(figure, out, policies) for i, figure in enumerate(figures_of(results)) if i % step == first]
 
 
@@ -65,7 +65,7 @@ def _figures_of_protocol(results: Results, protocol: str) -> Iterator[Figure]:
             yield setting_figure(outcome)
         return
     regret = [outcomes[name] for name in PANELS if name in outcomes]
-    if any(present_in(outcome, REPRODUCED) for outcome in regret):
+    if any(cases.present_in(outcome, cases.REPRODUCED) for outcome in regret):
         yield panels_figure(outcomes, protocol)
     for outcome in regret:
         yield setting_figure(outcome)
@@ -77,7 +77,7 @@ def _figures_of_protocol(results: Results, protocol: str) -> Iterator[Figure]:
     if SMALL_DIVERSITY in outcomes:
         yield small_problem_figure(outcomes[SMALL_DIVERSITY])
     for outcome in regret:
-        if len(present_in(outcome, ("HyRan", REPRODUCED[-1]))) == 2:
+        if len(cases.present_in(outcome, ("HyRan", cases.REPRODUCED[-1]))) == 2:
             yield hyran_figure(outcome)
     for outcome in regret:
         if beyond_names(outcome):

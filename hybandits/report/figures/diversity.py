@@ -11,22 +11,12 @@ from matplotlib.axes import Axes
 
 from hybandits.experiments.results import Design, Outcome
 from hybandits.foundation.checks import FloatArray
-from hybandits.paper.judging import DISJOINT, JudgedOutcome, number
+from hybandits.paper.judging import DISJOINT, JudgedOutcome, mean_cross_moment, number
 from hybandits.paper.settings import UNIFORM
 from hybandits.paper.theorems import COUPLING_LIMIT
-from hybandits.report.figures.looks import (
-    BAND,
-    PANEL,
-    Curve,
-    Figure,
-    Plot,
-    Style,
-    label_axes,
-    make_logarithmic,
-    put_title,
-)
-from hybandits.report.figures.regret import curve_of, final_values, label_regret, lines_and_bands
-from hybandits.report.outcomes import name_of, runs_in_words, shape_of, under
+from hybandits.report import cases
+from hybandits.report.figures.looks import BAND, Curve, Figure, Plot, Style, label_axes, make_logarithmic
+from hybandits.report.figures.regret import few_policies_figure, lines_and_bands
 
 MIDDLE, MOST, WHOLE, HAIRS = "median or mean", "5 to 95 %", "lowest to highest", "arms of run 1"
 _STRAIGHT = "straight line through the last half"
@@ -48,20 +38,22 @@ class _Fan(NamedTuple):
 def diversity_figures(outcome: Outcome) -> Iterator[Figure]:
     """The figures of the design matrix, as far as it was measured, and the growth of the regret."""
     designs = {name: design for name in outcome.policies if (design := outcome.design(name)) is not None}
-    measured = {name: design for name, design in designs.items() if design.pulls is not None}
-    sharing = {name: design for name, design in measured.items() if name != DISJOINT}
-    own = {name: _fan(design, "lambda_min_w") for name, design in measured.items()}
+    sharing = {name: design for name, design in designs.items() if name != DISJOINT}
+    own = {name: _fan(design, "lambda_min_w") for name, design in designs.items()}
     cross = {name: _fan(design, "sigma_max_b", logarithmic=True) for name, design in sharing.items()}
     top = max((float(design.lambda_min_v.max()) for design in sharing.values()), default=1.0)
-    for name, design in measured.items():
+    for name, design in designs.items():
         if name == DISJOINT:
             yield _own_matrices(outcome, name, design, own[name])
         else:
             yield _blocks(outcome, name, design, top, {n: own[n] for n in sharing}, cross)
-    shared = {name: d for name, d in designs.items() if name != DISJOINT and np.isfinite(d.z_norm).all()}
-    if shared:
-        yield _coupling(outcome, shared)
-    yield _growth(outcome)
+    if sharing:
+        yield _coupling(outcome, sharing)
+    caption = f"{lines_and_bands(outcome)} The dotted line has the slope of √t."
+    yield few_policies_figure(
+        outcome, outcome.policies, "diversity", "Regret in the diversity experiment", caption, name="regret",
+        logarithmic=True, slope="slope of √t",
+    )  # fmt: skip
 
 
 def _fan(design: Design, measure: str, *, logarithmic: bool = False) -> _Fan:
@@ -94,7 +86,7 @@ def _blocks(
 ) -> Figure:
     """Smallest eigenvalues of V and W_i and largest singular value of B_i, of a policy with shared parameters.
 
-    `top`, `own` and `cross` of all such policies, which have the same axes.
+    `top`, `own` and `cross` are those of all such policies, which have the same axes.
     """
     e = outcome.experiment
 
@@ -122,8 +114,8 @@ def _blocks(
 
     return Figure(
         name=f"{e.name}-{name}", protocol=e.protocol, section="diversity", draw=draw, columns=3,
-        title=f"{name}: the blocks of the design matrix, {under(e.protocol)}",
-        caption=f"{runs_in_words(outcome)}, K = {outcome.arms[0]}. An eigenvalue that grows linearly follows the "
+        title=f"{name}: the blocks of the design matrix, {cases.under(e.protocol)}",
+        caption=f"{cases.runs_in_words(outcome)}, K = {outcome.arms[0]}. An eigenvalue that grows linearly follows the "
         "dashed line once there are more rows than dimensions; a singular value that grows like √pulls has the "
         f"dotted slope. First panel: mean, lowest and highest run. {_FAN} Other policies have the same axes.",
         alt=f"Three charts. After {e.horizon:,} rounds, medians: smallest eigenvalue of the shared block "
@@ -145,7 +137,7 @@ def _own_matrices(outcome: Outcome, name: str, design: Design, fan: _Fan) -> Fig
 
     return Figure(
         name=f"{e.name}-{name}", protocol=e.protocol, section="diversity", draw=draw,
-        title=f"{name}: the matrices of the arms, {under(e.protocol)}",
+        title=f"{name}: the matrices of the arms, {cases.under(e.protocol)}",
         caption=f"Smallest eigenvalue of each arm's matrix of d₁ + d₂ = {e.d1 + e.d2} features. {_FAN}",
         alt=f"Chart. After {e.horizon:,} rounds the median over arms is {_middle(design.lambda_min_w)}.",
     )  # fmt: skip
@@ -171,30 +163,10 @@ def _coupling(outcome: Outcome, designs: Mapping[str, Design]) -> Figure:
 
     return Figure(
         name=f"{e.name}-coupling", protocol=e.protocol, section="diversity", draw=draw,
-        title=f"Coupling of shared and own parameters, {under(e.protocol)}",
+        title=f"Coupling of shared and own parameters, {cases.under(e.protocol)}",
         caption="Largest singular value of Z, the cross blocks when both parts are scaled to unit blocks: 0 if shared "
         f"and own parameters are learned independently, near 1 if hard to tell apart. {lines_and_bands(outcome)}",
         alt=f"Line chart. After {e.horizon:,} rounds: {last}; the proofs use {COUPLING_LIMIT:g}.",
-    )  # fmt: skip
-
-
-def _growth(outcome: Outcome) -> Figure:
-    """Regret on logarithmic axes with the slope of a square root."""
-    e, names = outcome.experiment, outcome.policies
-    curves = {name: curve_of(outcome, name) for name in names}
-
-    def draw(plot: Plot) -> None:
-        (axes,) = plot.axes
-        plot.draw_curves(axes, curves, logarithmic=True)
-        plot.slope_under(axes, curves, 0.5, "slope of √t")
-        label_regret(axes, outcome, logarithmic=True)
-        put_title(axes, shape_of(outcome))
-
-    return Figure(
-        name=f"{e.name}-regret", protocol=e.protocol, section="diversity", draw=draw,
-        title=f"Regret in the diversity experiment, {under(e.protocol)}",
-        caption=f"{lines_and_bands(outcome)} The dotted line has the slope of √t.",
-        alt=f"Line chart. {final_values(outcome, names)}.",
     )  # fmt: skip
 
 
@@ -204,29 +176,29 @@ def _growth(outcome: Outcome) -> Figure:
 def small_problem_figure(outcome: Outcome) -> Figure:
     """sigma_max(Z_t), and the size of an arm's mean x z', against rounds: a row of two charts per number of arms."""
     e, judged = outcome.experiment, JudgedOutcome(outcome)
-    cases = {
+    by_arms = {
         arms: {name: d for name in outcome.policies if (d := judged.design(name, arms)) is not None}
         for arms in outcome.arms
     }
     last = [
         f"with {arms} arms " + ", ".join(f"{name} {np.median(d.z_norm[:, -1]):.2g}" for name, d in designs.items())
-        for arms, designs in cases.items()
+        for arms, designs in by_arms.items()
     ]
 
     def draw(plot: Plot) -> None:
-        for row, (arms, designs) in enumerate(cases.items()):
+        for row, (arms, designs) in enumerate(by_arms.items()):
             coupling, cross = plot.axes[2 * row : 2 * row + 2]
             _draw_row(plot, coupling, cross, designs, judged, arms)
             coupling.set(ylabel=r"$\sigma_{\max}(Z_t)$", title=f"K = {arms}: coupling of shared and own parameters")
             ylabel = r"$\sigma_{\max}(B_{i,t})\,/\,$pulls, mean over arms"
             cross.set(ylabel=ylabel, title=rf"K = {arms}: an arm's mean $xz^{{\top}}$")
-            for axes in (coupling, cross):
-                axes.set_xlabel(_ROUNDS)
+            coupling.set_xlabel(_ROUNDS)
+            cross.set_xlabel(_ROUNDS)
 
     return Figure(
         name=e.name, protocol=e.protocol, section="diversity", draw=draw, rows=len(outcome.arms), columns=2,
-        size=PANEL, sharing={"sharex": True, "sharey": "col"},
-        title=f"{name_of(e.name)}: the key lemma beyond its burn-in, {under(e.protocol)}",
+        sharing={"sharex": True, "sharey": "col"},
+        title=f"{cases.name_of(e.name)}: the key lemma beyond its burn-in, {cases.under(e.protocol)}",
         caption=f"d₁ = {e.d1}, d₂ = {e.d2}, T = {e.horizon:,}. The lemma promises that Z is at most 1/2 after the "
         "burn-in (shaded: from uniform choice's T₀ to the last policy's). Under uniform choice, where its assumption "
         "is true, Z falls like one over the square root of t, far below the bound of the proof. Where arms are picked "
@@ -242,9 +214,7 @@ def _draw_row(
 ) -> None:
     """Draw both charts of one number of arms."""
     for order, (name, design) in enumerate(designs.items()):
-        assert design.pulls is not None
-        assert design.sigma_max_b is not None
-        size = (design.sigma_max_b / np.maximum(design.pulls, 1)).mean(axis=2)
+        size = mean_cross_moment(design).mean(axis=2)
         for axes, values in ((coupling, design.z_norm), (cross, size)):
             _draw_runs(plot, axes, name, design.t, values, plot.styles[name], order=order)
     coupling.axhline(COUPLING_LIMIT, color=plot.ink, linewidth=1.1, linestyle=_DASHED, label="1/2, the lemma's promise")

@@ -10,7 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -27,12 +27,10 @@ from PIL import Image
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.files import write_atomically
 from hybandits.paper import HYRAN_RELEASED, HYTHOMPSON_TOLD
-from hybandits.report.outcomes import ASIDE, SYNTHETIC, under
+from hybandits.report import cases
 
 Section = Literal["panels", "regret", "diversity", "hyran", "beyond", "yahoo"]
 
-PANEL = (4.6, 3.55)
-"""Width and height of one panel in inches: on a phone its letters can be read."""
 BAND = "lowest to highest run"
 READ_OFF = "published figure, read off"
 
@@ -116,8 +114,8 @@ class Plot:
         self.styles = styles_of(policies)
         self.ink = rcParams["axes.labelcolor"]
         # The figure is passed around without its caption: the protocol, or a warning, stands above it.
-        stamp = figure.stamp or under(figure.protocol)
-        colour = ("#f88271" if is_dark() else "#8a1c12") if SYNTHETIC in stamp else self.ink
+        stamp = figure.stamp or cases.under(figure.protocol)
+        colour = ("#f88271" if is_dark() else "#8a1c12") if cases.SYNTHETIC in stamp else self.ink
         self.canvas.suptitle(stamp, x=0.99, ha="right", fontsize=8.5, color=colour)
         self._series: list[tuple[Axes, str, list[Any], dict[str, list[float]]]] = []
 
@@ -145,7 +143,7 @@ class Plot:
             every = max(1, len(x) // 7)
             axes.plot(
                 x, one.mean[shown], label=name, color=style.colour, linestyle=style.dash,
-                linewidth=1.2 if name in ASIDE else 1.9, marker=None if dots.get(name) else style.marker,
+                linewidth=1.2 if name in cases.ASIDE else 1.9, marker=None if dots.get(name) else style.marker,
                 markevery=(min(order * every // len(curves), max(0, len(x) - 1)), every), zorder=3,
             )  # fmt: skip
             self.record(axes, name, one.x, {"mean": one.mean, "lowest": one.low, "highest": one.high})
@@ -262,8 +260,8 @@ def put_title(axes: Axes, text: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Words:
-    """The name of a figure, its place on the page, and its words; `alt` is for those who cannot see it."""
+class Figure:
+    """A figure before it is drawn: its place on the page, its words, its panels, and the function that draws them."""
 
     name: str
     protocol: str
@@ -271,35 +269,35 @@ class Words:
     title: str
     caption: str
     alt: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Figure(Words):
-    """A figure before it is drawn: its panels, and the function that draws them."""
-
+    """A description for those who cannot see it."""
     draw: Callable[[Plot], None]
     stamp: str = ""
     """The words above the figure if the protocol alone would not do."""
     rows: int = 1
     columns: int = 1
-    size: tuple[float, float] = PANEL
+    size: tuple[float, float] = (4.6, 3.55)
+    """Width and height of one panel in inches: on a phone its letters can be read."""
     sharing: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def key(self) -> str:
+        """The name of its files and its place on the page."""
+        return f"{self.protocol}-{self.name}"
 
-@dataclass(frozen=True, kw_only=True)
-class Drawn(Words):
-    """A figure that was written: `wide` if it has panels side by side, and its pictures as WebP by scheme."""
 
-    wide: bool
+class Drawn(NamedTuple):
+    """A figure that was written."""
+
+    figure: Figure
     files: tuple[Path, ...]
     """PNG, SVG and the numbers as CSV."""
     pictures: Mapping[str, bytes]
+    """WebP by scheme."""
 
 
 def write_figure(figure: Figure, out: Path, policies: Sequence[str]) -> Drawn:
     """Draw a figure in both schemes, and write it as PNG and SVG and its numbers as CSV."""
-    name = f"{figure.protocol}-{figure.name}"
-    png, svg, numbers = (out / f"{name}.{kind}" for kind in ("png", "svg", "csv"))
+    png, svg, numbers = (out / f"{figure.key}.{kind}" for kind in ("png", "svg", "csv"))
     pictures = {}
     for scheme, settings in SCHEMES.items():
         with mplstyle.context(settings):
@@ -313,12 +311,12 @@ def write_figure(figure: Figure, out: Path, policies: Sequence[str]) -> Drawn:
             picture.convert("RGB").save(buffer, format="webp", lossless=True, method=4)
             pictures[scheme] = buffer.getvalue()
             if scheme == "light":
-                text, drawing = plot.numbers(), _drawing(plot.canvas)
                 write_atomically(png, lambda file, p=picture: p.save(file, format="png", optimize=True))
-                write_atomically(svg, lambda file, d=drawing: Path(file).write_text(d, encoding="utf-8", newline="\n"))
-                write_atomically(numbers, lambda file, t=text: Path(file).write_text(t, encoding="utf-8", newline="\n"))
-    words = {one.name: getattr(figure, one.name) for one in fields(Words)} | {"name": name}
-    return Drawn(**words, wide=figure.columns > 1, files=(png, svg, numbers), pictures=pictures)
+                for path, text in ((svg, _drawing(plot.canvas)), (numbers, plot.numbers())):
+                    write_atomically(
+                        path, lambda file, t=text: Path(file).write_text(t, encoding="utf-8", newline="\n")
+                    )
+    return Drawn(figure, (png, svg, numbers), pictures)
 
 
 def _picture(canvas: Canvas) -> Image.Image:

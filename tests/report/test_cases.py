@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hybandits.experiments.results import read_results
-from hybandits.report import outcomes
+from hybandits.report import cases
 from tests.support.fabricated_results import (
     fabricate,
     fabricate_both,
@@ -18,22 +18,22 @@ from tests.support.fabricated_results import (
 
 def test_environment_means_are_over_trials(tmp_path: Path) -> None:
     outcome = fabricate(tmp_path, small_setting("setting-1")).outcomes["setting-1", "released"]
-    assert outcomes.environment_means(outcome, "LinUCB", 25) == pytest.approx([243 * 0.9, 243, 243 * 1.1])
+    assert cases.environment_means(outcome, "LinUCB", 25) == pytest.approx([243 * 0.9, 243, 243 * 1.1])
 
 
 def test_results_falling_short_of_the_paper(tmp_path: Path) -> None:
     results = fabricate_both(tmp_path / "out", small_setting("setting-1"), on_a_log(trials=1))
-    assert outcomes.shortened(results) == [
+    assert cases.shortened(results) == [
         "Setting 1: 10,000 of 80,000 rounds, 2 of 5 trials per environment, 3 of 5 environments",
         "Yahoo: 200,000 of 10,000,000 rounds, 100,000 of 1,000,000 rounds to fit on",
     ]
-    assert outcomes.of_the_paper(results)
-    assert [o.experiment.name for o in outcomes.in_order(results)] == ["setting-1", "yahoo"]
+    assert cases.of_the_paper(results)
+    assert [o.experiment.name for o in cases.in_order(results)] == ["setting-1", "yahoo"]
 
 
 def test_unfinished_cases_are_named(tmp_path: Path) -> None:
     results = fabricate(tmp_path, small_setting("setting-3"), leave_out="K50")
-    assert outcomes.unfinished(results) == ["Setting 3, released protocol, K = 50"]
+    assert cases.unfinished(results) == ["Setting 3, released protocol, K = 50"]
     both = fabricate_both(tmp_path / "out", small_setting("setting-1"), on_a_log(trials=1))
     next(both.folder.glob("units/yahoo/released/*HyThompson*")).unlink()
-    assert outcomes.unfinished(read_results(both.folder)) == ["Yahoo, released protocol"]
+    assert cases.unfinished(read_results(both.folder)) == ["Yahoo, released protocol"]

@@ -24,13 +24,11 @@ _NAMES = {
     "setting-2": "Setting 2",
     "setting-3": "Setting 3",
     "diversity": "Diversity",
-    "setting-1-fresh": "Setting 1, fresh environments",
-    "setting-2-fresh": "Setting 2, fresh environments",
-    "setting-3-fresh": "Setting 3, fresh environments",
     "diversity-small": "Diversity, small problem",
     "yahoo": "Yahoo",
     "yahoo-positions": "Yahoo, positions as arms",
 }
+_NAMES |= {fresh: f"{_NAMES[name]}, fresh environments" for name, fresh in paper.FRESH_NAMES.items()}
 
 
 # ------------------------------------------------------------------ selection
@@ -46,6 +44,11 @@ def in_order(results: Results) -> list[Outcome]:
         return results.protocols.index(e.protocol), names.index(e.name) if known else len(names), e.name
 
     return sorted(results.outcomes.values(), key=place)
+
+
+def on_logs(results: Results) -> list[Outcome]:
+    """The outcomes of experiments on a click log."""
+    return [outcome for outcome in in_order(results) if outcome.experiment.log is not None]
 
 
 def of_the_paper(results: Results) -> bool:
@@ -84,10 +87,11 @@ def has_several_runs(outcome: Outcome) -> bool:
     return len(outcome.experiment.seeds) * outcome.experiment.trials > 1
 
 
-def environment_means(outcome: Outcome, policy: str, arms: int) -> FloatArray:
-    """The mean regret at T of every environment over its trials."""
-    final, environments = outcome.final(policy, arms), outcome.environments(policy, arms)
-    return np.array([final[environments == one].mean() for one in np.unique(environments)])
+def environment_means(outcome: Outcome, policy: str, arms: int, regret: FloatArray | None = None) -> FloatArray:
+    """The mean of every environment over its trials, by default of the regret at T."""
+    values = outcome.final(policy, arms) if regret is None else regret
+    environments = outcome.environments(policy, arms)
+    return np.array([values[environments == one].mean(axis=0) for one in np.unique(environments)])
 
 
 # ------------------------------------------------------------------ names
@@ -161,7 +165,7 @@ def shortened(results: Results) -> list[str]:
 
 
 def unfinished(results: Results) -> list[str]:
-    """Cases that the manifest names and that have no complete results."""
+    """Cases of the manifest without complete results."""
     phrases = []
     for record in results.manifest.get("experiments", []):
         outcome = results.outcome(record["name"], record["protocol"])
