@@ -21,14 +21,17 @@ SYNTHETIC = "synthetic log, not Yahoo's data"
 
 _NAMES = {
     "setting-1": "Setting 1",
+    "setting-1-fresh": "Setting 1, fresh environments",
     "setting-2": "Setting 2",
+    "setting-2-fresh": "Setting 2, fresh environments",
     "setting-3": "Setting 3",
+    "setting-3-fresh": "Setting 3, fresh environments",
     "diversity": "Diversity",
     "diversity-small": "Diversity, small problem",
     "yahoo": "Yahoo",
     "yahoo-positions": "Yahoo, positions as arms",
 }
-_NAMES |= {fresh: f"{_NAMES[name]}, fresh environments" for name, fresh in paper.FRESH_NAMES.items()}
+"""The paper's experiments in the order of the page."""
 
 
 # ------------------------------------------------------------------ selection
@@ -36,12 +39,12 @@ _NAMES |= {fresh: f"{_NAMES[name]}, fresh environments" for name, fresh in paper
 
 def in_order(results: Results) -> list[Outcome]:
     """All outcomes, protocol by protocol, in the paper's order, each setting followed by its fresh environments."""
-    names = [name for setting in paper.SETTINGS for name in (setting, paper.FRESH_NAMES.get(setting)) if name]
+    places = {name: place for place, name in enumerate(_NAMES)}
 
     def place(outcome: Outcome) -> tuple[int, int, str]:
         e = outcome.experiment
-        known = e.protocol != "own" and e.name in names
-        return results.protocols.index(e.protocol), names.index(e.name) if known else len(names), e.name
+        known = places if e.protocol != "own" else {}
+        return results.protocols.index(e.protocol), known.get(e.name, len(places)), e.name
 
     return sorted(results.outcomes.values(), key=place)
 
@@ -66,10 +69,9 @@ def rivals(outcome: Outcome) -> list[str]:
     return present_in(outcome, (*REPRODUCED[1:], "HyRan")) if BEST in outcome.policies else []
 
 
-def twins(outcome: Outcome) -> dict[str, str]:
-    """Algorithms that were also run with the released code's defect on the click log, and their names then."""
-    pairs = {name: f"{name}{DEFECT_SUFFIX}" for name in outcome.policies}
-    return {name: twin for name, twin in pairs.items() if twin in outcome.policies}
+def defective(outcome: Outcome) -> list[str]:
+    """Policies that were run with the released code's defect on the click log."""
+    return [name for name in outcome.policies if name.endswith(DEFECT_SUFFIX)]
 
 
 def is_synthetic(outcome: Outcome) -> bool:

@@ -122,7 +122,7 @@ def page_of(
             read_outs=read_out_table(read_outs) if read_outs else None,
             beyond=beyond_table(of_worlds),
             click_logs=[click_log_table(outcome, rows) for outcome in logged],
-            defect=any(cases.twins(outcome) for outcome in logged),
+            defect=any(cases.defective(outcome) for outcome in logged),
             first=ordered[0] if ordered else None,
             galleries=galleries([figure for figure in drawn if figure not in ordered[:1]]),
         )

@@ -16,6 +16,7 @@ from rich.text import Text
 from hybandits.estimators.learned import LearnedSettings
 from hybandits.evaluation import Estimate, Evaluation
 from hybandits.evaluation.describe import Description
+from hybandits.evaluation.results import Difference
 from hybandits.experiments.results import Results
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims import Verdict
@@ -25,10 +26,8 @@ from hybandits.report.tables import Table, click_log_table, regret_rows, regret_
 _STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow", "yes": "green", "no": "red"}
 
 
-def show(
-    notes: Sequence[str], tables: Sequence[Table], after: Sequence[str] = (), console: Console | None = None
-) -> None:
-    """Print notes, tables, and notes after them: fitted to a terminal, in lines that are not wrapped elsewhere."""
+def show(notes: Sequence[str], tables: Sequence[Table], console: Console | None = None) -> None:
+    """Print notes and tables: fitted to a terminal, in lines that are not wrapped elsewhere."""
     console = console or Console()
     watched = console.is_terminal
     if not watched:
@@ -41,12 +40,7 @@ def show(
             drawn.add_column(head, justify="right" if i in table.right else "left")
         for row in (row for group in table.groups for row in group):
             drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
-        console.print()
-        console.print(Text(table.caption, style="bold"))
-        console.print(drawn)
-    for note in after:
-        console.print()
-        console.print(Text(note, style="yellow"))
+        console.print("", Text(table.caption, style="bold"), drawn, sep="\n")
 
 
 # ------------------------------------------------------------------ experiments
@@ -69,7 +63,7 @@ def print_summary(results: Results, verdicts: Sequence[Verdict], console: Consol
     if verdicts:
         body = [[v.claim, v.title, v.protocol, v.basis, v.verdict, first_sentence(v.summary)] for v in verdicts]
         tables.append(Table("Claims", ["claim", "title", "protocol", "on", "verdict", "summary"], [body]))
-    show(notes, tables, console=console)
+    show(notes, tables, console)
 
 
 def first_sentence(text: str) -> str:
@@ -90,7 +84,7 @@ def print_description(description: Description, console: Console | None = None) 
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in d.skipped.items())
     skipped = f"{sum(d.skipped.values()):,} skipped{f' ({kinds})' if kinds else ''}"
     facts = [
-        ("rounds", f"{d.rounds:,} from {d.sources} file{'' if d.sources == 1 else 's'}"),
+        ("rounds", f"{d.rounds:,} from {cases.count(d.sources, 'file')}"),
         ("lines read", f"{d.lines:,}, {skipped}"),
         ("arms", f"{d.arms:,}, with {d.vectors:,} feature vectors"),
         ("pools", f"{d.pools:,} different, {d.pool_changes:,} changes"),
@@ -122,7 +116,7 @@ def print_description(description: Description, console: Console | None = None) 
     columns = ["from round", "rounds", "from (UTC)", "reward", "arms", "new", "candidates"]
     tables.append(Table("Over time", columns, [time], (0, 1, 3, 4, 5, 6)))
     tables.append(Table("Arms shown most", ("arm", "candidate", "shown", "reward"), [arms], (1, 2, 3)))
-    show(_warnings(d), tables, console=console)
+    show(_warnings(d), tables, console)
 
 
 def _warnings(d: Description) -> list[str]:
@@ -161,11 +155,10 @@ def _propensities(d: Description) -> str:
 
 
 def _range_text(low: float, high: float) -> str:
-    texts = dict.fromkeys((f"{low:.4g}", f"{high:.4g}"))
-    return " to ".join(texts)
+    return " to ".join(dict.fromkeys((f"{low:.4g}", f"{high:.4g}")))
 
 
-def _or_dash(value: float | None, form: str = ".3g") -> str:
+def _or_dash(value: float | None, form: str) -> str:
     return "-" if value is None else f"{value:{form}}"
 
 
@@ -188,11 +181,10 @@ def print_learned(settings: LearnedSettings, console: Console | None = None) -> 
         ("effective parameters", f"{settings.effective_parameters:,.1f}"),
         ("log evidence", f"{settings.evidence:,.1f}"),
     ]
-    show([], [Table("Learned from the rewards", ("what", "value"), [facts])], console=console)
+    show([], [Table("Learned from the rewards", ("what", "value"), [facts])], console)
 
 
 def _range(values: FloatArray) -> str:
-    """The smallest and the largest of the values that are known."""
     known = values[~np.isnan(values)]
     return _range_text(known.min(), known.max()) if len(known) else "-"
 
@@ -209,29 +201,24 @@ def print_evaluation(evaluation: Evaluation, console: Console | None = None) -> 
     for estimate in evaluation.estimates:
         key = (estimate.policy, estimate.estimator)
         notes += [(*key, note) for note in estimate.notes]
-        if estimate.value is not None:
-            values.append((*key, f"{estimate.value:.5f}", _interval(estimate)))
         if estimate.value is None or (estimate.low is None and estimate.refusal):
             refused.append((*key, estimate.refusal or ""))
-        other = estimate.difference
-        if estimate.value is not None and other is not None and estimate.policy != first:
-            bounds, clear = "-", ""
-            if other.low is not None and other.high is not None:
-                bounds = f"{other.low:+.5f} to {other.high:+.5f}"
-                clear = "no" if other.low <= 0 <= other.high else "yes"
-            differences.append((*key, f"{other.value:+.5f}", bounds, clear))
+        if estimate.value is not None:
+            values.append((*key, f"{estimate.value:.5f}", _interval(estimate, ".5f")))
+            if (other := estimate.difference) is not None and estimate.policy != first:
+                clear = "" if other.low is None else "yes" if other.low > 0 or (other.high or 0) < 0 else "no"
+                differences.append((*key, f"{other.value:+.5f}", _interval(other, "+.5f"), clear))
     title = f"Value per round, {evaluation.rounds:,} rounds ({kind})"
     tables = [Table(title, ("policy", "by", "value", within), [values], (2,))]
     if differences:
         head = ("policy", "by", "difference", within, "clear")
         tables.append(Table(f"Difference to {first}, on the same rounds", head, [differences], (2,)))
     tables.append(_support(evaluation))
-    if notes:
-        tables.append(Table("Notes", ("policy", "by", "note"), [notes]))
-    if refused:
-        tables.append(Table("Refused", ("policy", "by", "because"), [refused]))
+    for caption, column, rows in (("Notes", "note", notes), ("Refused", "because", refused)):
+        if rows:
+            tables.append(Table(caption, ("policy", "by", column), [rows]))
     warnings = [f"{name}: {warning}" for name, d in evaluation.diagnostics.items() for warning in d.warnings]
-    show(warnings, tables, console=console)
+    show(warnings, tables, console)
 
 
 def _support(evaluation: Evaluation) -> Table:
@@ -249,7 +236,7 @@ def _support(evaluation: Evaluation) -> Table:
     return Table("Support", head, [body], range(1, len(head)))
 
 
-def _interval(estimate: Estimate) -> str:
+def _interval(estimate: Estimate | Difference, form: str) -> str:
     if estimate.low is None or estimate.high is None:
         return "-"
-    return f"{estimate.low:.5f} to {estimate.high:.5f}"
+    return f"{estimate.low:{form}} to {estimate.high:{form}}"

@@ -199,7 +199,7 @@ def setting_figure(outcome: Outcome) -> Figure:
     e = outcome.experiment
     clicks = e.log is not None
     names = cases.present_in(outcome, (*REPRODUCED, *ASIDE)) if e.protocol != "own" and not clicks else []
-    names = names or [name for name in outcome.policies if name not in cases.twins(outcome).values()]
+    names = names or [name for name in outcome.policies if name not in cases.defective(outcome)]
     curves = {name: curve_of(outcome, name) for name in names}
     dots = {} if clicks else read_outs(outcome, names)
     power, slope = (1.0, "slope of K") if cases.many_arms(outcome) else (0.5, "slope of √t")
