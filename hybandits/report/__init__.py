@@ -2,7 +2,7 @@
 
 The page is a single file that needs no network and no scripts. The same results give the same bytes.
 
-- `outcomes`: results in order, their names, and how much was run.
+- `cases`: results in order, their names, and how much was run.
 - `figures`: every figure, each drawn light and dark, with its words.
 - `tables`: regrets beside the published numbers.
 - `page`: the page, from the templates beside it, and everything else that goes into a results folder.
