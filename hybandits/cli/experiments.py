@@ -69,7 +69,7 @@ def reproduce(
     context: typer.Context,
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Experiments to run, see `hybandits list`; by default all but yahoo.", metavar="NAME"),
+        typer.Argument(help="Experiments, see `hybandits list`; by default all but yahoo.", metavar="NAME"),
     ] = None,
     protocol: Annotated[
         ProtocolName, typer.Option(help="Use the parameters of the released code, of the paper's text, or both.")
@@ -81,37 +81,24 @@ def reproduce(
     workers: Workers = None,
     address: Address = None,
     out: Out = Path("out"),
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of the environments; by default that of the released code.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed; by default that of the released code.")] = None,
     environments: Annotated[
-        int | None,
-        typer.Option(min=2, help="Also play settings 1, 2 and 3 in so many fresh environments, one trial each."),
+        int | None, typer.Option(min=2, help="Also play settings 1, 2 and 3 in so many fresh environments.")
     ] = None,
-    policies: Annotated[
-        str | None, typer.Option(help="Run only these policies, separated by commas: HyLinUCB,LinUCB.")
-    ] = None,
+    policies: Annotated[str | None, typer.Option(help="Only these policies, by commas: HyLinUCB,LinUCB.")] = None,
     data: Annotated[
-        Path | None,
-        typer.Option(help="yahoo: folder with the R6A files, or a converted log. By default the log is synthetic."),
+        Path | None, typer.Option(help="yahoo: folder with the R6A files or a converted log; by default synthetic.")
     ] = None,
     train: Annotated[
-        int | None,
-        typer.Option(min=1, help="yahoo: number of rounds to fit the reward model to.  [1000000; quick: 100000]"),
+        int | None, typer.Option(min=1, help="yahoo: rounds to fit the reward model to.  [1000000; quick: 100000]")
     ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(min=1, help="yahoo: number of rounds to play.  [10000000; quick: 200000]")
-    ] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="yahoo: rounds to play.  [10000000; quick: 200000]")] = None,
     trials: Annotated[int, typer.Option(min=1, help="yahoo: number of runs, which differ in their noise.")] = 1,
     arms: Annotated[
         ArmsName, typer.Option(help="yahoo: the arms are the articles, or the positions as in the released code.")
     ] = ArmsName.articles,
-    defect: Annotated[
-        bool, typer.Option("--released-defect", help="yahoo: also run the policies with the released code's defect.")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="yahoo: stop at the first line that cannot be used.")
-    ] = False,
+    defect: Annotated[bool, typer.Option("--released-defect", help="yahoo: also run the released defect.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="yahoo: stop at the first unusable line.")] = False,
 ) -> None:
     """Rerun the paper's evaluation and report, claim by claim, what holds.
 
@@ -190,11 +177,7 @@ def report(
 def simulate(
     context: typer.Context,
     config: Annotated[
-        Path | None,
-        typer.Argument(
-            help="A TOML file with any of the settings below, from --policy to --name, or a record from a report.",
-            metavar="FILE",
-        ),
+        Path | None, typer.Argument(help="A TOML file with these settings, or a record from a report.", metavar="FILE")
     ] = None,
     engine: EngineOption = EngineName.local,
     workers: Workers = None,

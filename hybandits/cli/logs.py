@@ -33,24 +33,19 @@ IntervalName = StrEnum("IntervalName", ["bootstrap", "bernstein"])
 
 LogArgument = Annotated[
     Path,
-    typer.Argument(
-        help="A log: a folder written by convert, or a raw log of Yahoo or Open Bandit (a file or a folder). Convert "
-        "CSV and Parquet of your own first.",
-        metavar="LOG",
-    ),
+    typer.Argument(help="A log: a folder written by convert, or raw files of Yahoo or Open Bandit.", metavar="LOG"),
 ]
 Features = Annotated[
     str | None,
     typer.Option(
         metavar="MAP",
-        help="Features from the user's and the arm's vectors. das: x = vec(user arm'), z = arm; li: the "
-        "same x, z = user; shared: the same x, no z; disjoint: no x, z = user. das+pair: x also ends with the log's "
-        "features of user and arm together; das+pair:z: z does; das+pair:xz: both do; likewise for the others. By "
-        "default das if the arms of the log have features of their own, otherwise li, with +pair if the log has such "
-        "features.",
+        help="Features from the user's and the arm's vectors. das: x = vec(user arm'), z = arm; li: the same x, z = "
+        "user; shared: the same x, no z; disjoint: no x, z = user. das+pair: x also ends with the log's features of "
+        "user and arm together; das+pair:z: z does; das+pair:xz: both do. By default das or li, with +pair if the log "
+        "has such features.",
     ),
 ]
-RoundsOption = Annotated[int | None, typer.Option(min=1, help="Use only this many rounds; by default all of them.")]
+Rounds = Annotated[int | None, typer.Option(min=1, help="Use only this many rounds; by default all of them.")]
 
 
 def make_log(
@@ -59,11 +54,7 @@ def make_log(
     files: Annotated[int, typer.Option(min=1, help="Number of days to spread them over, one file each.")] = 1,
     pool: Annotated[int, typer.Option(min=3, help="Number of articles to choose from at a time, roughly.")] = 20,
     features: Annotated[
-        str,
-        typer.Option(
-            metavar="MAP",
-            help="Features of an article's own part of the click rate. das: its features; li: the user's.",
-        ),
+        str, typer.Option(metavar="MAP", help="Features of an article's part of the click rate: das or li.")
     ] = "das",
     kind: Annotated[str, typer.Option(metavar="R6A|R6B", help="Format of the files.")] = "R6A",
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same log.")] = 0,
@@ -83,16 +74,13 @@ def make_log(
 
 def convert(
     paths: Annotated[
-        list[Path],
-        typer.Argument(help="Files or folders of a log, and last the folder to create.", metavar="IN... OUT"),
+        list[Path], typer.Argument(help="Files or folders of a log, then the folder to create.", metavar="IN... OUT")
     ],
     form: Annotated[
         str | None,
         typer.Option("--format", metavar="yahoo|openbandit|columns", help="Format; by default it is recognised."),
     ] = None,
-    mapping: Annotated[
-        Path | None, typer.Option(help="For --format columns: a TOML file with their meaning, see docs/logs.md.")
-    ] = None,
+    mapping: Annotated[Path | None, typer.Option(help="TOML file that describes columns, see docs/logs.md.")] = None,
     strict: Strict = False,
 ) -> None:
     """Convert a click log to Parquet tables, which all other commands (and other tools) read fast.
@@ -183,18 +171,10 @@ def describe(
 
 def fit(
     log: LogArgument,
-    policy: Annotated[
-        str,
-        typer.Option(
-            help="The policy to fit, with settings after a colon: HyLinUCB:noise=0.3,ridge=2. One of your own: "
-            "package.module:Class:setting=value."
-        ),
-    ] = "HyIDS",
-    out: Annotated[
-        Path, typer.Option(help="File to write; an existing one is replaced. Load it with hybandits.load.")
-    ] = Path("policy.npz"),
+    policy: Annotated[str, typer.Option(help="The policy to fit, as for simulate: HyLinUCB:noise=0.3.")] = "HyIDS",
+    out: Annotated[Path, typer.Option(help="File to write. Load it with hybandits.load.")] = Path("policy.npz"),
     features: Features = None,
-    rounds: RoundsOption = None,
+    rounds: Rounds = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the policy's own draws.")] = 0,
     engine: EngineOption = EngineName.local,
     workers: Workers = None,
@@ -243,53 +223,31 @@ def evaluate(
     ],
     estimators: Annotated[
         str | None,
-        typer.Option(
-            help="Any of replay, ips, snips, dm, dr, separated by commas. By default those that suit the policy."
-        ),
+        typer.Option(help="Any of replay, ips, snips, dm, dr, separated by commas; by default all that fit."),
     ] = None,
     interval: Annotated[
         IntervalName, typer.Option(help="bootstrap, or bernstein, which is valid at any time and wider.")
     ] = IntervalName.bootstrap,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
-    clip: Annotated[
-        float | None, typer.Option(help="Largest weight allowed: a smaller one means less variance and more bias.")
-    ] = None,
+    clip: Annotated[float | None, typer.Option(help="Largest weight: less variance and more bias.")] = None,
     keep: Annotated[
         float | None,
-        typer.Option(
-            help="Probability with which replay keeps a choice of the policy on a log that was not uniform. By default "
-            "the smallest propensity, or more if a policy would learn fewer than 50 rounds."
-        ),
+        typer.Option(help="Probability with which replay keeps a choice; by default from the propensities."),
     ] = None,
-    reward_range: Annotated[
-        str | None, typer.Option(help="Lowest and highest possible reward, for bernstein: 0,5.  [0,1]")
-    ] = None,
+    reward_range: Annotated[str | None, typer.Option(help="Range of rewards, for bernstein: 0,5.  [0,1]")] = None,
     features: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MAP",
-            help="As for fit, for the reward model and policies that learn. Saved policies keep their features, which "
-            "are the default if they agree.",
-        ),
+        str | None, typer.Option(metavar="MAP", help="As for fit; saved policies keep their own features.")
     ] = None,
-    start: Annotated[
-        int, typer.Option("--from", min=0, help="First round to use, for example after those of fit --rounds.")
-    ] = 0,
-    rounds: RoundsOption = None,
+    start: Annotated[int, typer.Option("--from", min=0, help="First round to use.")] = 0,
+    rounds: Rounds = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap and of policies that learn.")] = 0,
     engine: EngineOption = EngineName.local,
     workers: Workers = None,
     address: Address = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for evaluation.json and a figure of the running estimates.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for evaluation.json and a figure.")] = None,
     modules: Annotated[
         list[str] | None,
-        typer.Option(
-            "--import",
-            help="A module to import first, for saved policies of a class of your own. Repeat it for several.",
-            metavar="MODULE",
-        ),
+        typer.Option("--import", help="Module of a saved policy's class. Repeat it for several.", metavar="MODULE"),
     ] = None,
     strict: Strict = False,
 ) -> None:

@@ -22,17 +22,9 @@ if TYPE_CHECKING:
 
 EngineName = StrEnum("EngineName", ["local", "ray"])
 
-EngineOption = Annotated[
-    EngineName, typer.Option("--engine", help="Where to run: processes on this machine, or a Ray cluster.")
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(min=1, help="Number of processes (on Ray: of tasks at a time); by default one for each core."),
-]
-Address = Annotated[
-    str | None, typer.Option(help="Address of a running Ray cluster, for example auto; by default one is started.")
-]
-
+EngineOption = Annotated[EngineName, typer.Option(help="Processes on this machine, or a Ray cluster.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Number of processes; by default one for each core.")]
+Address = Annotated[str | None, typer.Option(help="Address of a running Ray cluster; by default one is started.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first line that cannot be used.")]
 
 

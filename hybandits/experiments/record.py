@@ -23,17 +23,16 @@ Protocol = Literal["released", "written", "own"]
 """Setup of the paper's released code, of the paper as written, or of the user."""
 
 DESIGN = ("lambda_min_v", "rho_x", "rho_z", "z_norm")
-"""Measures of the design matrix, one number per probe (see `design_matrix.measure`)."""
+"""Measures of the design matrix, one number per probe (see `runner.measure`)."""
 
 DESIGN_BY_ARM = ("pulls", "lambda_min_w", "sigma_max_b")
 """Measures of every arm's block, one number per probe and arm."""
-
 OPTIONAL = ("log", "world_settings", "design_ridge", "origins")
 """Fields of a record that files leave out unless they are used."""
 
 
 class ResultsError(Exception):
-    """Results that cannot be used: they belong to another record or version, or are unreadable or missing."""
+    """Results are missing, damaged, or of another record or version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +75,7 @@ class Experiment:
     d1, d2, horizon : int
         Numbers of shared and of arm-specific features, and of rounds.
     arms : tuple of int
-        The numbers of arms to run, each a case of its own.
+        Numbers of arms, each a case of its own.
     seeds : tuple of int
         One per environment. Contexts and parameters are functions of the seed; the noise is one of seed and trial.
     trials, trials_per_unit : int
@@ -85,22 +84,18 @@ class Experiment:
         See `hybandits.simulation.worlds.Synthetic`. The noise is that of the rewards as policies see them, after any
         factor; the law and the bounds are for linear worlds only.
     policies : tuple of Entry
-        The policies that play, all on the same contexts and noise.
+        All play on the same contexts and noise.
     points, probes : tuple of int
-        The rounds after which the regret is kept, the last of them the horizon, and the design matrix is measured.
-    by_arm : bool
-        Measure every arm's block of the design matrix too.
-    design_ridge : float, optional
-        The ridge that design matrices are measured with. Without it each is measured with its own, and those of
-        policies that learn their ridges are not measured.
+        Rounds after which the regret is kept, up to the horizon, and after which the design matrix is measured.
+    by_arm, design_ridge
+        Measure every arm's block of the design matrix too; measure with this ridge (`runner.measure`).
     world_settings : mapping
-        The kind and settings of the world (`hybandits.experiments.worlds.make_world`). Empty for the paper's world.
+        Kind and settings of the world (`hybandits.experiments.worlds.make_world`). Empty for the paper's world.
     log : mapping, optional
         The log of contexts and means, and its settings (`evaluation.log_world.LogWorld`). The seeds are then those of
         the noise alone, and every policy and trial is a unit of its own.
     origins : mapping of str to str
-        The SHA-256 of the file of each class of one's own. By default the classes are imported to look it up; reading
-        a record imports nothing.
+        SHA-256 of the file of each class of one's own. By default the classes are imported to compute it.
 
     Examples
     --------

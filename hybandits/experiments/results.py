@@ -32,17 +32,17 @@ FORMAT = 1
 """Version of the layout of manifests and units."""
 
 REMEDY = "give another folder, or remove this one"
-"""What to do about results that must not be mixed with others."""
+"""Remedy for results that must not be mixed with others."""
 
 ABOUT = ("scale", "seed")
-"""What a folder may say of all its records; a later run must say the same."""
+"""Entries of a manifest that must be equal in all runs of a folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One policy in one trial of a unit: its regret at the points of the experiment, and measures of its design.
+    """One policy in one trial of a unit: regret at the points, measures of the design matrix at the probes.
 
-    `design` has those named in DESIGN and DESIGN_BY_ARM, probe by probe; None if the policy has no design matrix.
+    `design` has the measures of DESIGN and DESIGN_BY_ARM; None if the policy has no design matrix.
     """
 
     policy: str
@@ -55,25 +55,19 @@ class Run:
 
 
 def _schema(experiment: Experiment) -> pa.Schema:
-    columns = [
-        ("policy", pa.string()),
-        ("arms", pa.int32()),
-        ("environment", pa.int32()),
-        ("trial", pa.int32()),
-        ("t", pa.list_(pa.int32())),
-        ("regret", pa.list_(pa.float64())),
-    ]
+    columns = [("policy", pa.string()), *((name, pa.int32()) for name in ("arms", "environment", "trial"))]
+    columns += [("t", pa.list_(pa.int32())), ("regret", pa.list_(pa.float64()))]
     if experiment.probes:
         columns += [("probe", pa.list_(pa.int32())), *((name, pa.list_(pa.float64())) for name in DESIGN)]
     if experiment.probes and experiment.by_arm:
-        # Single precision: these are plotted and fitted, and there is one for every arm, probe and run.
+        # Single precision: plotted and fitted only, one for every arm, probe and run.
         kinds = (pa.int32(), pa.float32(), pa.float32())
         columns += [(n, pa.list_(pa.list_(kind))) for n, kind in zip(DESIGN_BY_ARM, kinds, strict=True)]
     return pa.schema(columns)
 
 
 def unit_table(unit: Unit, runs: Sequence[Run]) -> pa.Table:
-    """A unit's results, one row per policy and trial, with the record in the table's metadata."""
+    """Return a unit's results, one row per policy and trial, with the record in the table's metadata."""
     experiment = unit.experiment
     order = {entry.name: i for i, entry in enumerate(experiment.policies)}
     rows = []
@@ -218,7 +212,7 @@ def joined_manifest(
 
 
 def difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
-    """Return in which fields a plain record in a folder differs from another, in words within parentheses."""
+    """Return the fields in which a plain record in a folder differs from another, in parentheses."""
     words = []
     for name in dict.fromkeys([*here, *there]):
         before, now = there.get(name), here.get(name)
@@ -257,17 +251,10 @@ class Design:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The results of one experiment, as far as they are there.
+    """Results of one experiment.
 
-    Runs are sorted by environment and trial, for every policy alike: row i of one policy and row i of another have seen
-    the same contexts and noise, so their difference is a paired comparison.
-
-    Attributes
-    ----------
-    experiment : Experiment
-        The record that was run.
-    tables : mapping of int to pyarrow.Table
-        By number of arms, the table of all its runs; only cases whose units are all there.
+    Runs are sorted by environment and trial for every policy: row i of two policies has seen the same contexts and
+    noise, so their difference is a paired comparison. `tables` has the runs by number of arms, complete cases only.
     """
 
     experiment: Experiment
@@ -275,17 +262,17 @@ class Outcome:
 
     @property
     def points(self) -> FloatArray:
-        """The rounds after which the regret was kept."""
+        """Rounds after which the regret was kept."""
         return np.array(self.experiment.points, dtype=float)
 
     @property
     def arms(self) -> list[int]:
-        """The numbers of arms whose results are complete, in increasing order."""
+        """Numbers of arms whose results are complete, in increasing order."""
         return sorted(self.tables)
 
     @property
     def policies(self) -> list[str]:
-        """The names of the policies, in the order of the record."""
+        """Names of the policies, in the order of the record."""
         return [entry.name for entry in self.experiment.policies]
 
     def _rows(self, policy: str, arms: int | None) -> pa.Table:
@@ -294,15 +281,15 @@ class Outcome:
         return rows.sort_by([("environment", "ascending"), ("trial", "ascending")])
 
     def regret(self, policy: str, arms: int | None = None) -> FloatArray:
-        """Cumulative regret, of shape (runs, points); without `arms`, of the smallest complete case."""
+        """Return cumulative regret, of shape (runs, points); by default of the smallest complete case."""
         return np.array(self._rows(policy, arms)["regret"].to_pylist())
 
     def final(self, policy: str, arms: int | None = None) -> FloatArray:
-        """The regret of every run after the last round."""
+        """Return the regret of every run after the last round."""
         return np.asarray(self.regret(policy, arms)[:, -1])
 
     def environments(self, policy: str, arms: int | None = None) -> FloatArray:
-        """The number of every run's environment."""
+        """Return the number of every run's environment."""
         return np.array(self._rows(policy, arms)["environment"].to_pylist())
 
     @property
@@ -311,13 +298,13 @@ class Outcome:
         return self.experiment.fresh_contexts or self.experiment.log is not None
 
     def independent_units(self, policy: str, arms: int | None = None) -> NDArray[Any]:
-        """The independent unit of every run, for intervals: its environment, or its trial if there is only one."""
+        """Return the independent unit of every run: its environment, or its trial if there is only one."""
         environments = self.environments(policy, arms)
         by_trial = self.has_independent_trials and len(np.unique(environments)) == 1
         return np.arange(len(environments)) if by_trial else environments
 
     def design(self, policy: str, arms: int | None = None) -> Design | None:
-        """Measures of the policy's design matrix; None if it was not measured or the policy has none."""
+        """Return measures of the policy's design matrix; None if there are none."""
         if not self.experiment.probes:
             return None
         rows = self._rows(policy, arms)
@@ -330,19 +317,19 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """A results folder: its manifest, and what was run by name and protocol of the experiment."""
+    """A results folder: its manifest, and outcomes by name and protocol of the experiment."""
 
     folder: Path
     manifest: Mapping[str, Any]
     outcomes: Mapping[tuple[str, str], Outcome]
 
     def outcome(self, name: str, protocol: str) -> Outcome | None:
-        """The results of one experiment; None if it was not run or no case of it is complete."""
+        """Return the results of one experiment; None if no case of it is complete."""
         return self.outcomes.get((name, protocol))
 
     @property
     def protocols(self) -> list[str]:
-        """The protocols for which there are results."""
+        """Protocols with results."""
         return [p for p in ("released", "written", "own") if any(q == p for _, q in self.outcomes)]
 
 

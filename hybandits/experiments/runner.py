@@ -1,4 +1,4 @@
-"""Running experiments: unit by unit on an engine, saving each as it finishes, continuing where an earlier run ended."""
+"""Running experiments: unit by unit on an engine, saving each as it finishes and skipping finished ones."""
 
 from __future__ import annotations
 
@@ -36,23 +36,22 @@ from hybandits.simulation.play import Player, play
 from hybandits.simulation.worlds import World
 
 TIMINGS = "timings.jsonl"
-"""The file with the seconds of every unit, one line each; it alone differs between two runs of the same record."""
-
+"""File with the seconds of every unit, one line each; the only one that differs between runs of the same record."""
 
 Watch = Callable[[str, int, int], None]
-"""Called with the key of an experiment, how many of its rounds were played since the last call, and how many it has."""
+"""Called with the key of an experiment, its rounds played since the last call, and all its rounds."""
 
 
 # ------------------------------------------------------------------ one unit
 
 
 def policy_seed(unit: Unit, trial: int) -> int:
-    """The seed of a policy's own draws, a function of the environment and the trial."""
+    """Return the seed of a policy's own draws, a function of the environment and the trial."""
     return int(np.random.SeedSequence((unit.seed, trial)).generate_state(1)[0])
 
 
 class Job(NamedTuple):
-    """A unit, and the log or data set that it plays on, if any. Results do not depend on where that is."""
+    """A unit, and the path of its log or data set, if any."""
 
     unit: Unit
     data: str | None = None
@@ -78,12 +77,10 @@ def _run_trials(unit: Unit, world: World, trials: list[int], report: Report) -> 
     experiment = unit.experiment
     shape = {"d1": experiment.d1, "d2": experiment.d2, "arms": unit.arms, "horizon": experiment.horizon}
     cast = [(entry, trial) for entry in unit.policies for trial in trials]
-    players = [
-        Player(
-            make_policy(entry.policy, entry.settings, **shape, seed=policy_seed(unit, trial)), trial, entry.learns_from
-        )
-        for entry, trial in cast
-    ]
+    players = []
+    for entry, trial in cast:
+        policy = make_policy(entry.policy, entry.settings, **shape, seed=policy_seed(unit, trial))
+        players.append(Player(policy, trial, entry.learns_from))
     measured: list[list[dict[str, Any] | None]] = [[] for _ in players]
 
     def probe(i: int, t: int, policy: Policy) -> None:
@@ -100,34 +97,21 @@ def _run_trials(unit: Unit, world: World, trials: list[int], report: Report) -> 
 
 
 def measure(policy: Policy, arms: int, ridge: float | None = None) -> dict[str, Any] | None:
-    """Measure the eigenvalues behind the diversity assumption on a policy's design matrix.
+    """Measure the eigenvalues behind the diversity assumption on a policy that has played arms 0, 1, ..
 
     The paper's guarantees need that M_t is close to its block diagonal U_t: U_t^-1/2 M_t U_t^-1/2 = I + A_t, where A_t
-    has the blocks Z_t = [V_t^-1/2 B_1,t W_1,t^-1/2 ..] off its diagonal and the eigenvalues +-sigma(Z_t).
-
-    Parameters
-    ----------
-    policy, arms
-        What has played arms 0..arms-1.
-    ridge : float, optional
-        The ridge to measure with, whatever the policy's own. Policies that learn their ridges need it.
+    has the blocks Z_t = [V_t^-1/2 B_1,t W_1,t^-1/2 ..] off its diagonal and the eigenvalues +-sigma(Z_t). `ridge`
+    replaces the policy's own; policies that learn their ridges need it.
 
     Returns
     -------
     dict or None
-        None if the policy keeps no design matrix, or learns its ridges and none is given, or forgets. Otherwise:
+        None without a design matrix, with unknown ridges, or with a memory. Otherwise:
 
-        - lambda_min_v: lambda_min(V_t), ridge included;
-        - rho_x, rho_z: lambda_min of the mean of x x' and of z z' over all rows learned, which is the rho of the
-          diversity assumption as the run shows it;
-        - z_norm: sigma_max(Z_t), how much the arms' blocks are coupled with the shared one;
-
-        and arrays with one entry per arm: pulls, lambda_min_w = lambda_min(W_i,t), sigma_max_b = sigma_max(B_i,t).
-
-    Notes
-    -----
-    `DisLinUCB` keeps one matrix M_i,t per arm. For it lambda_min_v is NaN, lambda_min_w is lambda_min(M_i,t), and
-    z_norm is the largest over arms.
+        - lambda_min_v: lambda_min(V_t), ridge included; NaN for `DisLinUCB`, which has one matrix M_i,t per arm;
+        - rho_x, rho_z: lambda_min of the mean of x x' and of z z' over all rows learned, the rho of the assumption;
+        - z_norm: sigma_max(Z_t); for `DisLinUCB` the largest over arms;
+        - for every arm: pulls, lambda_min_w = lambda_min(W_i,t), or of M_i,t, and sigma_max_b = sigma_max(B_i,t).
     """
     if not isinstance(policy, RidgePolicy):
         return None
@@ -207,15 +191,15 @@ def run(
     Parameters
     ----------
     experiments, folder
-        What to run, and where results go; the folder is created if necessary.
+        Records to run, and the folder of the results, which is created if necessary.
     engine : Engine, optional
-        Where units run; by default, in one process per core.
+        By default, one process per core.
     progress : callable
-        Called with how far the run is, beginning with the rounds of units that are in the folder already.
+        See `Watch`; it begins with the rounds of units that are in the folder already.
     about, command
-        What the manifest says of the folder, e.g. its scale and seed, and what a user types to get these results.
+        Entries of the manifest, such as scale and seed, and the command of this run.
     data : path, optional
-        The folder of the log or the file of the data set, for experiments that play on one.
+        The folder of the log or the file of the data set, for experiments that need one.
 
     Raises
     ------
@@ -286,11 +270,11 @@ def _watched(units: list[Unit], todo: list[Unit], progress: Watch) -> Progress:
 
 
 COSTS = {"HyRan": 12.0, "HyRanWithoutCrossBlocks": 8.0}
-"""How many times as long as others these policies take, roughly."""
+"""Rough duration of these policies relative to others."""
 
 
 def cost(unit: Unit) -> float:
-    """A rough cost of a unit, so that the longest start first: operations of scoring times weights of the policies."""
+    """Return a rough cost of a unit, so that the longest start first."""
     e = unit.experiment
     per_round = 2000 + unit.arms * (e.d2 * (e.d1 + e.d2) + e.d1**2)
     weight = sum(COSTS.get(entry.policy, 1.0) for entry in unit.policies)
