@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hybandits.engines import Engine, EngineError, ProcessEngine, Ray, SerialEngine, cores
+from hybandits.engines import Engine, EngineError, ProcessEngine, Ray, SerialEngine
 from tests.support.work import (
     children,
     die,
@@ -57,11 +57,6 @@ def test_every_task_is_done(name: str) -> None:
     assert dict(ENGINES[name]().map(square, list(range(7)), ignore)) == {i: i * i for i in range(7)}
 
 
-@pytest.mark.parametrize("name", ["serial", TWO])
-def test_no_tasks_are_done_at_once(name: str) -> None:
-    assert list(ENGINES[name]().map(square, [], ignore)) == []
-
-
 @pytest.mark.parametrize("name", [TWO, RAY])
 def test_workers_are_held_to_one_thread(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
@@ -95,11 +90,6 @@ def test_an_error_in_the_work_comes_through(name: str) -> None:
 def test_workers_must_be_at_least_one(kind: type[ProcessEngine] | type[Ray]) -> None:
     with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
         kind(0)
-
-
-def test_there_is_a_process_per_core_by_default() -> None:
-    assert 1 <= ProcessEngine().workers == cores() <= (os.cpu_count() or 1)
-    assert ProcessEngine(3).workers == 3
 
 
 @pytest.mark.slow

@@ -159,20 +159,6 @@ def test_fit_needs_no_settings_and_says_what_was_learned(folder: Path, tmp_path:
     assert evaluated.exit_code == 0, said(evaluated)
 
 
-@pytest.mark.slow
-def test_policies_that_learn_are_replayed(folder: Path) -> None:
-    specs = ["HyIDS", "HyThompson", "HyLinUCB:noise=0.3"]
-    options = [word for spec in specs for word in ("--policy", spec)]
-    evaluated = run("evaluate", folder / "log", *options, "--policy", "uniform")
-    assert evaluated.exit_code == 0, said(evaluated)
-    rows = [line.split()[:2] for line in evaluated.stdout.splitlines()]
-    for spec in specs:
-        assert [spec, "replay"] in rows
-        assert [spec, "snips"] in rows
-        assert [spec, "dm"] not in rows
-    assert ["uniform", "dr"] in rows
-
-
 @pytest.mark.parametrize("name", ["SupLinUCB", "HyRan"])
 def test_policies_without_sums_learn_round_by_round_as_if_they_had_one_candidate(
     folder: Path, tmp_path: Path, name: str
@@ -185,17 +171,7 @@ def test_policies_without_sums_learn_round_by_round_as_if_they_had_one_candidate
 @pytest.mark.slow
 def test_output_that_nobody_reads_is_no_error_of_the_command(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = [
-        sys.executable,
-        "-m",
-        "hybandits",
-        "evaluate",
-        str(folder / "log"),
-        "--policy",
-        "uniform",
-        "--out",
-        str(out),
-    ]
+    command = [sys.executable, "-m", "hybandits", "evaluate", str(folder / "log"), "--policy", "uniform", "--out", out]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -319,19 +295,3 @@ def test_a_policy_of_ones_own_is_fitted_and_evaluated(folder: Path, own_folder: 
     assert own in evaluated.stdout
     wrong = run(*evaluate, "--import", "sofmax")
     assert "No module named 'sofmax'" in wrong.stderr
-
-
-@pytest.mark.slow
-def test_a_built_in_stays_itself_beside_a_class_of_its_name(folder: Path, own_folder: Path) -> None:
-    (own_folder / "shadow.py").write_text(
-        "import hybandits\n\n\nclass HyLinUCB(hybandits.HyLinUCB):\n"
-        "    def __init__(self, *, d1, d2, boldness=3.0):\n"
-        "        super().__init__(d1=d1, d2=d2, noise=boldness)\n"
-        "        self.boldness = boldness\n"
-    )
-    options = ["--rounds", 300, "--workers", 1]
-    assert run("fit", folder / "log", "--policy", "HyLinUCB", *options).exit_code == 0
-    saved = ["evaluate", folder / "log", "--policy", "policy.npz", "--from", 300, *options]
-    assert run(*saved, "--import", "shadow").stdout == run(*saved).stdout
-    both = run("evaluate", folder / "log", "--policy", "shadow:HyLinUCB", "--policy", "HyLinUCB", *options)
-    assert both.exit_code == 0, said(both)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hybandits.engines import ProcessEngine, Ray, SerialEngine
-from hybandits.experiments.config import Simulation, entry, experiment, find_data
+from hybandits.experiments.config import Simulation, experiment, find_data
 from hybandits.experiments.record import Experiment, ResultsError
 from hybandits.experiments.results import read_results
 from hybandits.experiments.runner import Job, run, run_unit
@@ -98,13 +98,6 @@ def test_the_factor_multiplies_the_noise_once() -> None:
     assert record.noise == 100.0
     assert record.world(3, 1).noise == pytest.approx(100.0)
     assert record.policies[0].settings == {"noise": 100.0}
-
-
-def test_names_of_policies() -> None:
-    named = entry('HyLinUCB:name="wide",ridge=2', noise=0.1)
-    assert (named.name, named.settings) == ("wide", {"ridge": 2, "noise": 0.1})
-    assert entry("hylinucb:ridge=2", noise=0.1).name == "HyLinUCB:ridge=2", "capitals do not matter"
-    assert entry({"policy": "HYTHOMPSON", "scale": 0.5}, noise=0.1).name == "HyThompson"
 
 
 def test_every_setting_is_documented() -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from hybandits import paper
 from hybandits.experiments.record import Entry, Experiment, ResultsError, environment_seeds, grid
 from hybandits.simulation.worlds import Synthetic
 from tests.support.experiments import EIGEN, SMALL
@@ -101,18 +99,6 @@ def test_the_world_is_that_of_the_record() -> None:
 def test_the_world_has_the_settings_of_the_record() -> None:
     world = replace(SMALL, world_settings={"jumps": 2, "walk": 30.0}).world(5, 6)
     assert world == replace(SMALL.world(5, 6), jumps=2, walk=30.0)
-
-
-def test_a_record_of_some_policies_only() -> None:
-    some = SMALL.only(["LinUCB", "HyLinUCB"])
-    assert {entry.name for entry in some.policies} == {"LinUCB", "HyLinUCB"}
-    assert replace(some, policies=SMALL.policies) == SMALL
-    assert SMALL.key == "setting-1/released"
-
-
-def test_released_seeds_are_what_their_generator_gives() -> None:
-    drawn = np.random.default_rng(194821263).integers(1074926307, size=5)
-    assert tuple(drawn.tolist()) == environment_seeds(paper.RELEASED_SEED, 5)
 
 
 def test_environments_do_not_depend_on_how_many_there_are() -> None:

@@ -65,22 +65,6 @@ def test_a_unit_of_another_record_is_named(whole: Path, tmp_path: Path) -> None:
         read_results(tmp_path)
 
 
-def test_an_outcome_knows_its_protocol_and_what_is_independent(whole: Path) -> None:
-    results = read_results(whole)
-    assert results.protocols == ["released", "written"]
-    assert results.outcome("setting-1", "written") is None
-    small, eigen = results.outcome("setting-1", "released"), results.outcome("diversity", "written")
-    assert small is not None
-    assert eigen is not None
-    assert small.policies == [entry.name for entry in SMALL.policies]
-    assert_array_equal(small.points, [10.0, 60.0])
-    assert_array_equal(small.final("LinUCB"), small.regret("LinUCB", 3)[:, -1])
-    assert not small.has_independent_trials
-    assert small.independent_units("LinUCB", 5).tolist() == [0, 0, 1, 1]
-    assert eigen.has_independent_trials
-    assert eigen.independent_units("LinUCB").tolist() == [0, 1, 2, 3]
-
-
 def test_damaged_files_are_not_taken_for_results(whole: Path, tmp_path: Path) -> None:
     run([EIGEN], tmp_path, engine=SerialEngine())
     path = next(tmp_path.rglob("*.parquet"))

@@ -9,16 +9,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from numpy.testing import assert_array_equal
 
 from hybandits.engines import ProcessEngine, Ray, SerialEngine
-from hybandits.experiments import results, runner
+from hybandits.experiments import runner
 from hybandits.experiments.record import ResultsError
 from hybandits.experiments.results import read_results
-from hybandits.experiments.runner import Job, run, run_unit
+from hybandits.experiments.runner import run
 from hybandits.paper import HYTHOMPSON_TOLD
 from hybandits.policies.by_name import make_policy
 from hybandits.simulation.play import cumulative_regret
@@ -111,42 +110,6 @@ def test_a_run_killed_at_any_moment_goes_on(units: int, whole: Path, tmp_path: P
     assert contents(folder) == contents(whole)
 
 
-@pytest.mark.parametrize("moment", ["before the file", "half the file", "before its place", "before the manifest"])
-def test_a_run_killed_while_it_saves_goes_on(
-    moment: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The process ends at one moment of saving the second unit; temporary files are left as a kill leaves them."""
-    units = [path for path in contents(whole) if path.endswith(".parquet")]
-    if os.fork() == 0:
-        saved = 0
-
-        def save(path: Path, write: Any) -> None:
-            nonlocal saved
-            saved += path.suffix == ".parquet"
-            last = saved == 2 and (path.suffix == ".parquet") == (moment != "before the manifest")
-            if last and moment in ("before the file", "before the manifest"):
-                os._exit(0)
-            part = path.with_name(f".{path.name}.{os.getpid()}.part")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write(str(part))
-            if last:
-                if moment == "half the file":
-                    part.write_bytes(part.read_bytes()[:1000])
-                os._exit(0)
-            part.rename(path)
-
-        monkeypatch.setattr(results, "write_atomically", save)
-        monkeypatch.setattr("hybandits.experiments.results.write_atomically", save)
-        run([SMALL, EIGEN], tmp_path, engine=SerialEngine())
-        os._exit(1)
-    _, status = os.wait()
-    assert status == 0
-    there = [path for path in contents(tmp_path) if path.endswith(".parquet")]
-    assert len(there) == (2 if moment == "before the manifest" else 1) < len(units)
-    run([SMALL, EIGEN], tmp_path, engine=SerialEngine())
-    assert contents(tmp_path) == contents(whole)
-
-
 def test_results_of_another_version_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run([EIGEN], tmp_path, engine=SerialEngine())
     monkeypatch.setattr("hybandits.experiments.results.__version__", "9.9")
@@ -190,13 +153,3 @@ def test_the_longest_units_start_first() -> None:
     assert runner.cost(units[0]) > runner.cost(units[-1]), "more arms"
     with_hyran, without = (next(SMALL.only([name]).units()) for name in ("HyRan", "LinUCB"))
     assert runner.cost(with_hyran) > runner.cost(without)
-
-
-def test_a_job_that_is_timed_gives_the_same_runs() -> None:
-    unit = next(EIGEN.units())
-    runs, spent = runner.timed_unit(Job(unit), lambda rounds: None)
-    for timed, plain in zip(runs, run_unit(Job(unit)), strict=True):
-        assert (timed.policy, timed.trial) == (plain.policy, plain.trial)
-        assert_array_equal(timed.regret, plain.regret)
-    assert set(spent) == {"seconds", "processor_seconds"}
-    assert all(value >= 0 for value in spent.values())

@@ -14,12 +14,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits.experiments.worlds import KINDS, make_world, read_table, world_class
 from hybandits.simulation.rounds import Block
-from hybandits.simulation.worlds import Relayed, Synthetic, World, delay_of, draw_rewards
+from hybandits.simulation.worlds import Relayed, World, delay_of, draw_rewards
 from hybandits.testing import WorldConformance
 from tests.support.own_classes import write_drifting
 
 SETTINGS: list[dict[str, Any]] = [
     {},
+    {"law": "cube-direction"},
+    {"fresh_contexts": True},
     {"jumps": 2},
     {"walk": 100.0},
     {"own": "alike", "constant": True, "heavy_tails": True},
@@ -64,16 +66,6 @@ class TestEveryKind(WorldConformance):
 
     def make(self, seed: int) -> World:
         return make(self.settings, seed)
-
-
-class TestFreshContexts(WorldConformance):
-    def make(self, seed: int) -> World:
-        return Synthetic(d1=3, d2=2, arms=4, noise=0.1, law="ball", fresh_contexts=True, seed=seed)
-
-
-class TestTheReleasedWorld(WorldConformance):
-    def make(self, seed: int) -> World:
-        return Synthetic(d1=3, d2=2, arms=4, seed=seed)
 
 
 def test_relayed_rewards_are_those_of_the_world_times_a_factor_plus_an_offset() -> None:

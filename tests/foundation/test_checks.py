@@ -55,11 +55,6 @@ def test_other_values_are_refused(check: Any, value: Any, error: type[Exception]
         check("n", value, "why")
 
 
-def test_bounds_that_are_allowed() -> None:
-    assert checks.non_negative("n", 0, "why") == 0.0
-    assert checks.probability("n", 0.5, "why") == 0.5
-
-
 def test_counts() -> None:
     assert checks.count("n", np.int64(3), least=3, why="why") == 3
     assert type(checks.count("n", np.int64(3), least=3, why="why")) is int
@@ -99,13 +94,6 @@ def test_arrays_become_c_ordered_doubles(value: Any) -> None:
     array = checks.array("x", value, 2, 2, "shape (n, 2)")
     assert array.tolist() == [[1.0, 2.0], [3.0, 4.0]]
     assert checks.ready(array, (2, 2))
-
-
-def test_arrays_are_copied() -> None:
-    given = np.ones((2, 2))
-    array = checks.array("x", given, 2, 2, "shape (n, 2)")
-    array[0, 0] = 5.0
-    assert given[0, 0] == 1.0
 
 
 @pytest.mark.parametrize(

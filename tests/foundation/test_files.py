@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 import subprocess
@@ -20,7 +19,6 @@ from hybandits.foundation.files import (
     naming,
     part_of,
     read_toml,
-    sha256,
     write_atomically,
 )
 
@@ -174,12 +172,6 @@ def test_alive(dead: int) -> None:
     assert alive(1)  # may be another user's
     assert not alive(dead)
     assert not alive(10**30)
-
-
-def test_sha256(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"abc" * 100_000)
-    assert sha256(path) == hashlib.sha256(b"abc" * 100_000).hexdigest()
 
 
 def test_toml_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import math
 import pytest
 
 from library_benchmark.methods import METHODS, Method
-from library_benchmark.methods.interface import CannotTakePartError
 from library_benchmark.running import Task, run_task
 from library_benchmark.streams import STREAMS, Stream
 
@@ -81,13 +80,6 @@ def test_grids_of_others_can_be_played(method: str) -> None:
 def test_late_rewards_reach_every_method_of_ours() -> None:
     for method in OURS:
         assert played(method, "products, late clicks", rounds=320) == ""
-
-
-def test_a_method_for_some_streams_says_so() -> None:
-    entry = Method(name="changing only", library="hybandits", make=lambda *a, **k: None, only_in=("changing",))  # type: ignore[arg-type,return-value]
-    entry.check(STREAMS["one jump"])
-    with pytest.raises(CannotTakePartError, match="only in streams of the kind: changing"):
-        entry.check(STREAMS["terrain"])
 
 
 def test_grids_are_run_where_the_entry_says() -> None:

@@ -113,12 +113,6 @@ class Modest(Synthetic):
             yield block._replace(best=block.best - 0.01)
 
 
-class Flat(Synthetic):
-    def rounds(self, horizon, trial=0):
-        for block in super().rounds(horizon, trial):
-            yield block._replace(means=block.best)
-
-
 class Twice(Synthetic):
     def rounds(self, horizon, trial=0):
         for block in super().rounds(horizon, trial):
