@@ -182,13 +182,13 @@ def main() -> None:
     seconds = time.perf_counter() - started
     print(f"{seconds / 60:.1f} minutes in all")
     if given.json is not None:
-        whole = {
+        record = {
             "machine": about,
             "settings": {"quick": given.quick, "workloads": names, "peer_budget_seconds": budget, "threads": 1},
             "seconds": seconds,
             "sections": {section.name: section.as_json() for section in done},
         }
-        Path(given.json).write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+        Path(given.json).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

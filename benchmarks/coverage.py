@@ -1,4 +1,4 @@
-"""`python -m benchmarks.coverage`: how often intervals of offline evaluation hold the truth, on synthetic logs.
+"""`python -m benchmarks.coverage`: coverage of the intervals of offline evaluation, on synthetic logs.
 
 A synthetic world has finitely many users, drawn with known probabilities, two lists of candidates, and click
 probabilities of 3 to 15 % that are linear in the features. So the value of a fixed policy is a finite sum. Every
@@ -226,7 +226,7 @@ def table(result: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Run, print, and say whether the intervals cover as they should."""
+    """Run, print, and return 1 if the coverage of an interval is too low."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)

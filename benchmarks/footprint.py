@@ -92,7 +92,7 @@ def run_memory(plan: Plan) -> Section:
     section.add("  of that beyond a process that played one round", "", f"{number(own)} MB")
     section.data.append({"baseline_peak": baseline, **measured})
     section.notes.append(
-        f"arrays: growth of nbytes from {FIRST_ARMS:,} to {LAST_ARMS:,} arms, spare room included; process: growth of "
+        f"arrays: growth of nbytes from {FIRST_ARMS:,} to {LAST_ARMS:,} arms, with spare capacity; process: growth of "
         f"resident memory over about {GROWTH // 10**6} MB, with the dict from ids to blocks but not the id strings, "
         "which are made before"
     )

@@ -188,7 +188,7 @@ def run_cost(plan: Plan) -> Section:
 
 
 def time_rows(d1: int, d2: int, arms: int, rows: int, repeats: int) -> tuple[Any, Any, Any]:
-    """Per row: the least seconds of its `learn` over the repeats, whether a refresh was under way, if it made room."""
+    """Per row: the least seconds of its `learn` over the repeats, flags for a refresh under way and for growth."""
     x, z, rewards = training_rows(d1, d2, min(rows, 20_000))
     random = np.random.default_rng(8)
     order = np.concatenate((np.arange(arms), random.integers(0, arms, max(0, rows - arms))))[:rows].tolist()
@@ -198,7 +198,7 @@ def time_rows(d1: int, d2: int, arms: int, rows: int, repeats: int) -> tuple[Any
     cycle = len(xs)
     for _ in range(repeats):
         estimator = LearnedRidge(d1=d1, d2=d2)
-        room = len(estimator.pulls)
+        capacity = len(estimator.pulls)
         with no_garbage_collection():
             for t, arm in enumerate(order):
                 k = t % cycle
@@ -210,8 +210,8 @@ def time_rows(d1: int, d2: int, arms: int, rows: int, repeats: int) -> tuple[Any
                 taken = time.process_time() - start
                 least[t] = min(least[t], taken)
                 refreshing[t] = before > 0 or state.refreshes != steps
-                if len(estimator.pulls) != room:
-                    grew[t], room = True, len(estimator.pulls)
+                if len(estimator.pulls) != capacity:
+                    grew[t], capacity = True, len(estimator.pulls)
     return least, refreshing, grew
 
 
@@ -239,18 +239,18 @@ def run_longest(plan: Plan) -> Section:
         section.add(
             name, "longest, with a refresh", f"{int(refreshing.sum()):,}", number(longest), measurement=measurement
         )
-        room = 1e3 * float(least[grew].max())
+        growth = 1e3 * float(least[grew].max())
         measurement = Measurement(
-            name, "longest learn, making room for more arms", "at most", LONGEST_TARGETS[name], room, " ms"
+            name, "longest learn, growing for more arms", "at most", LONGEST_TARGETS[name], growth, " ms"
         )
         section.add(
-            name, "longest, making room for more arms", f"{int(grew.sum()):,}", number(room), measurement=measurement
+            name, "longest, growing for more arms", f"{int(grew.sum()):,}", number(growth), measurement=measurement
         )
         worst = np.argsort(least)[::-1][:10]
         section.data.append(
             {
                 "what": name, "d1": d1, "d2": d2, "arms": arms, "rows": rows, "usual_ms": plain,
-                "longest_ms": longest, "longest_growing_ms": room,
+                "longest_ms": longest, "longest_growing_ms": growth,
                 "slowest": [
                     {"row": int(t), "ms": 1e3 * float(least[t]), "refresh": bool(refreshing[t]), "grew": bool(grew[t])}
                     for t in worst
@@ -282,5 +282,5 @@ def run_memory(plan: Plan) -> Section:
         measurement = Measurement(name, "learned / fixed", "at most", MEMORY_TARGET, learned / fixed)
         section.add(f"{name} {workload.shape}", number(fixed), number(learned), measurement=measurement)
         section.data.append({"workload": name, "fixed": fixed, "learned": learned})
-    section.notes.append("growth of nbytes from 1,000 to 3,000 arms, spare room included")
+    section.notes.append("growth of nbytes from 1,000 to 3,000 arms, spare capacity included")
     return section

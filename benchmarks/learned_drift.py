@@ -155,7 +155,7 @@ def run_cost(plan: Plan) -> Section:
                 ratio = pair.over(loops[f"{policy} None"])
                 measurement = Measurement(name, f"loop, {policy}, auto / None", "at most", COST_TARGET, ratio)
             section.add(name, which, *microseconds(pair), measurement=measurement)
-        section.data.append({"world": name, "seconds_per_round": {one: pair._asdict() for one, pair in loops.items()}})
+        section.data.append({"world": name, "seconds_per_round": {key: pair._asdict() for key, pair in loops.items()}})
     section.rule()
     for name in ("W3-400", "W5"):
         workload = WORKLOADS[name]

@@ -47,7 +47,7 @@ Make = Callable[[int, int], Iterator[Played]]
 
 @dataclass(frozen=True)
 class World:
-    """A world, and what a policy that is fixed everything is fixed."""
+    """A world, and the settings given to policies that do not learn theirs."""
 
     name: str
     d1: int

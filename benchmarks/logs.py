@@ -166,7 +166,7 @@ def run_yahoo(plan: Plan) -> Section:
 
 
 def run_coverage(plan: Plan) -> Section:
-    """Share of 95 % intervals that hold the truth, per estimator."""
+    """Share of 95 % intervals that cover the true value, per estimator."""
     section = Section("coverage", "Coverage of 95 % intervals on synthetic logs", ("", *JUDGED))
     repetitions = 20 if plan.quick else coverage.REPETITIONS
     plan.say(f"coverage: {repetitions} synthetic logs of each kind")

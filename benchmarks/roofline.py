@@ -118,9 +118,9 @@ def bytes_needed(workload: Workload) -> int:
 def _aligned(numbers: int) -> FloatArray:
     """Ones, rounded up to whole steps of `stream`, starting on a cache line."""
     n = -(-numbers // STRIDE) * STRIDE
-    room = np.ones(n + 8)
-    skip = (-room.ctypes.data % 64) // 8
-    return room[skip : skip + n]
+    padded = np.ones(n + 8)
+    skip = (-padded.ctypes.data % 64) // 8
+    return padded[skip : skip + n]
 
 
 def _sampler(call: Callable[[int], Any], seconds: float) -> Callable[[], float]:

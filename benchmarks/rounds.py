@@ -54,7 +54,7 @@ def _orders(workload: Workload) -> tuple[list[list[int]], PreparedRounds]:
 
 
 class _Player(ABC):
-    """Plays prepared rounds, round and round, and times chunks of them that last about as long for every contender."""
+    """Plays prepared rounds in turn, and times chunks of similar duration for every contender."""
 
     def __init__(self, rounds: PreparedRounds) -> None:
         self._x = list(rounds.x)
@@ -144,7 +144,7 @@ class HybridPlayer(_Player):
 
 
 def taught_textbook(workload: Workload) -> Textbook:
-    """A textbook whose arms have learned what `teach` teaches."""
+    """A textbook whose arms have learned the rows of `teach`."""
     book = Textbook(workload.d1, workload.d2, workload.arms)
     arms = list(range(workload.arms)) * 2
     for arm, x, z, reward in zip(arms, *training_rows(workload.d1, workload.d2, len(arms)), strict=True):
@@ -262,7 +262,7 @@ def _choosing(policy: HyLinUCB | HyThompson, workload: Workload, calls: int) -> 
 
 
 def run_thompson(plan: Plan) -> Section:
-    """HyThompson.choose, with its settings told, beside HyLinUCB.choose on W1."""
+    """HyThompson.choose with given settings beside HyLinUCB.choose on W1."""
     section = Section(
         "thompson",
         "microseconds per choose, plain ids, same pool",

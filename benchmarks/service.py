@@ -149,7 +149,7 @@ uvloop.run(main())
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
+    """A free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -356,7 +356,7 @@ def _other_stack(folder: Path, seconds: float) -> float | None:
 
 
 def _ceiling(folder: Path, seconds: float) -> float:
-    """Requests per second that wrk can send, to a server that does not look at them."""
+    """Requests per second that wrk can send, to a server that does not parse them."""
     (folder / "fixed.py").write_text(CEILING)
     port = free_port()
     server = Server([sys.executable, "fixed.py", str(port)], port, folder)

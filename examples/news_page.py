@@ -19,7 +19,7 @@ POOL, VISITS, DELAY = 12, 6_000, 50
 
 
 class Shown(NamedTuple):
-    """What is kept until we know whether the reader clicked; the policy itself remembers nothing."""
+    """A choice and its features, kept until the click; the policy itself remembers nothing."""
 
     choice: Choice
     x: np.ndarray

@@ -25,7 +25,7 @@ def play(policy: Policy, random: np.random.Generator, rounds: int) -> list[objec
 
 
 def main(folder: Path) -> bool:
-    """Return whether a policy and its restored copy go on alike, random choices included."""
+    """Return True if a policy and its restored copy continue alike, random choices included."""
     policy = EpsilonGreedy(HyLinUCB(d1=3, d2=2, noise=0.1), epsilon=0.2, seed=1)
     play(policy, np.random.default_rng(0), 100)
     policy.save(folder / "policy.npz")

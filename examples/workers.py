@@ -82,13 +82,13 @@ def decide(worker: int, folder: Path, learner: Connection) -> None:
 
 
 def truth() -> tuple[np.ndarray, np.ndarray]:
-    """What rewards really depend on."""
+    """True parameters of the rewards."""
     world = np.random.default_rng(7)
     return world.standard_normal(D1), world.standard_normal((len(ARMS), D2))
 
 
 def learn(folder: Path, *, kills: int, seed: int = 0) -> tuple[Policy, int]:
-    """The learner: start the workers, merge what they send, save, acknowledge, and start again who has died.
+    """The learner: start the workers, merge what they send, save, acknowledge, and restart dead workers.
 
     Returns the model and how many workers had to be started again.
     """

@@ -177,7 +177,7 @@ def winner(by_key: Mapping[tuple[str, str], Result], stream: str) -> str:
 
 
 def full_table(by_key: Mapping[tuple[str, str], Result]) -> str:
-    """Scores of everybody everywhere with intervals, then those that did not take part and why."""
+    """Scores of all methods in all streams with intervals, then methods that did not take part and why."""
     streams = streams_of(by_key)
     order = ranking(by_key)
     parts = []

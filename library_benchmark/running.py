@@ -1,4 +1,4 @@
-"""Running the benchmark: one small file for each (stream, seed, method), so that a killed run goes on where it was."""
+"""Running the benchmark: one small file for each (stream, seed, method), so that a killed run continues."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def about() -> dict[str, str]:
 
 
 def check_folder(folder: Path) -> None:
-    """Note in the folder what its runs are from; OtherRunsError if they are from something else."""
+    """Record the code and versions in the folder; OtherRunsError if its runs are of others."""
     path, mine = folder / ABOUT, about()
     there = json.loads(path.read_text()) if path.exists() else mine
     if there != mine:

@@ -48,7 +48,7 @@ class Round(NamedTuple):
 
 
 class Play(NamedTuple):
-    """A round, with what the methods are not told."""
+    """A round, with the rewards and means hidden from the methods."""
 
     round: Round
     rewards: FloatArray
@@ -57,7 +57,7 @@ class Play(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """A world, how long it is played, and how its rounds are described.
+    """A world, its number of rounds, and the description of its rounds.
 
     Attributes
     ----------

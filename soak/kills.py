@@ -32,7 +32,7 @@ from soak.preloaded import BANDIT
 from soak.servers import SECONDS, Postgres, Service
 
 ENDED = (0, -signal.SIGTERM)
-"""How a server ends that was asked to."""
+"""Ways in which a server ends on request."""
 
 CLIENTS = 3
 PAUSE = 0.01
@@ -41,7 +41,7 @@ BATCH = 20
 
 
 class Outcome(NamedTuple):
-    """What a run has left behind."""
+    """Results of a run."""
 
     kills: int
     decisions: int
@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
 
 
 class Client(threading.Thread):
-    """A client that remembers what it was told."""
+    """A client that records the answers it got."""
 
     def __init__(self, number: int, urls: list[str], seed: int) -> None:
         super().__init__(daemon=True)
@@ -134,7 +134,7 @@ class Client(threading.Thread):
             self.arms[arm].append(("retire", None))
 
     def _ask_again(self) -> None:
-        """What was answered once is answered the same again."""
+        """Repeat requests and compare the answers."""
         for event in self.random.sample(sorted(self.decisions), min(50, len(self.decisions))):
             known = dict(self.decisions[event])
             body = {"event_id": event, "user": known.pop("user")}
@@ -256,7 +256,7 @@ def check(store: Store, clients: list[Client], kills: int, problems: list[str]) 
 
 
 def _missing(client: Client, rows: list[Row]) -> list[str]:
-    """Answers that the log does not bear out."""
+    """Answers that contradict the log."""
     decisions = {row.content.event: row.content for row in rows if isinstance(row.content, Decision)}
     rewards = {row.content.event: row.content for row in rows if isinstance(row.content, Reward)}
     arms: dict[str, list[tuple[str, float | None]]] = {}
@@ -290,7 +290,7 @@ def _missing(client: Client, rows: list[Row]) -> list[str]:
 
 
 def describe(kind: str, outcome: Outcome) -> tuple[str, bool]:
-    """What came out, in a line, and whether it is right."""
+    """Return a summary line, and True if there are no problems."""
     right = not outcome.problems
     line = (
         f"{kind}, {outcome.kills} kills: {outcome.decisions:,} decisions, {outcome.rewards:,} rewards and "

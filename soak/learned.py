@@ -30,7 +30,7 @@ Number = Any
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedSoak:
-    """One long run. Columns are scaled by powers of two between 2^-widest and 2^widest, which should change nothing."""
+    """One long run. Columns are scaled by powers of two from 2^-widest to 2^widest, which must not change results."""
 
     name: str
     d1: int
@@ -177,7 +177,7 @@ class Dense:
         raise AssertionError(f"the reference did not settle in {MOST_STEPS} steps")
 
     def posterior(self, at: Settings, m: list[Number]) -> tuple[list[list[Number]], list[Number]]:
-        """L = R^-T and the estimate of (theta, beta_1, ..) as the estimator plays with them.
+        """L = R^-T and the estimate of (theta, beta_1, ..) as the estimator uses them for scoring.
 
         Every beta has the prior mean m, and varies around it by s2 / w and by what is not known of m.
         """

@@ -1,6 +1,6 @@
 """Threads that use one policy at once, against the same rows learned by one: `python -m soak.threads`.
 
-Every thread chooses (one arm, by lot, several places, or for several decisions), learns one row or several, predicts,
+Every thread chooses (one arm, at random, a ranking, or for several decisions), learns one row or several, predicts,
 merges deltas, saves and copies, in an order of its own, with ids in lists and in arrays.
 Some arms belong to all threads; others come and go with one thread, which forgets them again. Afterwards every reward
 must have been counted once, and the estimates must be what one thread would have learned. An arm that was forgotten
@@ -155,7 +155,7 @@ def run(name: str, threads: int, *, rows: int = 0, seconds: float = 0.0) -> Outc
 
 
 def describe(name: str, threads: int, outcome: Outcome) -> tuple[str, bool]:
-    """Summarise the outcome in a line, and return whether it is right."""
+    """Summarise the outcome in a line, and return True if it is right."""
     right = not outcome.problems and outcome.rewards == outcome.counted and outcome.error <= TARGET
     line = (
         f"{name}, {threads} threads: {outcome.counted:,} of {outcome.rewards:,} rewards counted, "

@@ -1,4 +1,4 @@
-"""What the documentation says about the project is so."""
+"""Statements of the documentation about the project."""
 
 from __future__ import annotations
 

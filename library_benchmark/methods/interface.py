@@ -59,7 +59,7 @@ class Method:
     only_in: tuple[str, ...] = ()
 
     def is_for(self, name: str) -> bool:
-        """Return whether the method is meant for the stream of this name."""
+        """Return True if the method is meant for the stream of this name."""
         return _is_in(STREAMS[name], self.only_in)
 
     def check(self, stream: Stream) -> None:
@@ -81,7 +81,7 @@ class Method:
 
 
 def _is_in(stream: Stream, names: tuple[str, ...]) -> bool:
-    """Return whether the stream or its group is named, or no name is given."""
+    """Return True if the stream or its group is named, or no name is given."""
     return not names or stream.name in names or stream.group in names
 
 

@@ -1,4 +1,4 @@
-"""What tests of commands share: logs, and lighter parts where a test does not look at what they do."""
+"""Fixtures of the tests of commands: logs, and light engines and pages."""
 
 from __future__ import annotations
 

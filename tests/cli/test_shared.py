@@ -1,4 +1,4 @@
-"""What commands share."""
+"""Options, errors and progress shared by commands."""
 
 from __future__ import annotations
 

@@ -59,11 +59,11 @@ def test_the_disjoint_reduction_is_measured_by_arm() -> None:
     measures = measure(policy, ARMS)
     assert measures is not None
     both = np.hstack((data.x, data.z))
-    whole = [0.7 * np.eye(D1 + D2) + both[data.arms == i].T @ both[data.arms == i] for i in range(ARMS)]
+    matrices = [0.7 * np.eye(D1 + D2) + both[data.arms == i].T @ both[data.arms == i] for i in range(ARMS)]
     assert np.isnan(measures["lambda_min_v"])
-    assert_allclose(measures["lambda_min_w"], [np.linalg.eigvalsh(part)[0] for part in whole])
-    assert_allclose(measures["sigma_max_b"], [np.linalg.norm(part[:D1, D1:], 2) for part in whole], atol=1e-12)
-    coupling = [root(part[:D1, :D1]) @ part[:D1, D1:] @ root(part[D1:, D1:]) for part in whole]
+    assert_allclose(measures["lambda_min_w"], [np.linalg.eigvalsh(part)[0] for part in matrices])
+    assert_allclose(measures["sigma_max_b"], [np.linalg.norm(part[:D1, D1:], 2) for part in matrices], atol=1e-12)
+    coupling = [root(part[:D1, :D1]) @ part[:D1, D1:] @ root(part[D1:, D1:]) for part in matrices]
     assert_allclose(measures["z_norm"], max(np.linalg.norm(part, 2) for part in coupling))
     assert_allclose(measures["rho_x"], np.linalg.eigvalsh(data.x.T @ data.x)[0] / N)
     assert_allclose(measures["rho_z"], np.linalg.eigvalsh(data.z.T @ data.z)[0] / N)

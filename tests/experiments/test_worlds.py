@@ -55,7 +55,7 @@ def settings(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 class TestEveryKind(WorldConformance):
-    """What all worlds promise, whatever their kind and settings."""
+    """Guarantees of all worlds, for every kind and settings."""
 
     @pytest.fixture(autouse=True)
     def _of_the_kind(self, settings: dict[str, Any]) -> None:

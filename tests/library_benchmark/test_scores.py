@@ -66,7 +66,7 @@ def test_the_ranking_counts_missing_streams_as_chance() -> None:
 
 
 def test_a_method_for_some_streams_only_has_no_mean_of_all() -> None:
-    """It is not punished for streams that it is not meant for, and it does not lead by a choice of streams."""
+    """Streams of other kinds neither lower its score nor put it ahead."""
     name = "bayesianbandits empirical Bayes, forgetting"
     runs = [run("HyIDS", 1, 90.0), run("Uniform", 1, 20.0), run(name, 1, math.nan, reason="it is run only in ..")]
     runs += [{**each, "stream": "one jump", "reward": 119.0, "reason": ""} for each in runs]

@@ -45,7 +45,7 @@ BELOW_CONTRAST = """(least) => {
   }
   return [looked, found];
 }"""
-"""How many texts can be seen, and those whose contrast with what is behind them is less than it should be."""
+"""Number of visible texts, and those with too little contrast to their background."""
 
 
 def chromium() -> str:
@@ -72,7 +72,7 @@ def a_browser() -> Iterator[Browser]:
 
 
 class Watched:
-    """What a page complained about, and what it asked for beyond itself."""
+    """Messages and requests of a page."""
 
     def __init__(self, page: Page) -> None:
         self.complaints: list[str] = []

@@ -1,4 +1,4 @@
-"""Commands as a user gives them: in this process, or in one of their own where that matters."""
+"""Commands as a user gives them, in this process or in another."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def run_process(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def said(result: Result) -> str:
-    """What a command printed, in one line."""
+    """Return the output of a command in one line."""
     return " ".join((result.stdout + result.stderr).split())
 
 
 def complaints(errors: str) -> list[str]:
-    """The lines of stderr, without the one that announces compilation."""
+    """Return the lines of stderr without the notice of compilation."""
     return [line for line in errors.splitlines() if not line.startswith("hybandits: compiling")]

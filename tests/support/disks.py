@@ -1,4 +1,4 @@
-"""Disks for SQLite: one that loses what was not synced when the power goes, and one that has no room."""
+"""Disks for SQLite: one that loses what was not synced when the power goes, and one that is full."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECTOR = 512
 """Bytes that are written whole or not at all."""
 
 VARIANTS = ("nothing", "everything", "some", "first ones", "torn")
-"""What may be left of the writes since the last sync."""
+"""Remains of the writes since the last sync."""
 
 _numbers = itertools.count()
 
@@ -79,7 +79,7 @@ class Disk(apsw.VFS):
         self.power, self.lies = power, lies
         self.images: dict[str, _Image] = {}
         self.fault: type[apsw.Error] | None = None
-        """What writes raise at the moment."""
+        """Error that writes raise."""
         self.over = False
         super().__init__(self.name, "unix")
 
@@ -107,13 +107,13 @@ class Disk(apsw.VFS):
 
     @property
     def is_off(self) -> bool:
-        """Whether the power is gone."""
+        """True if the power is gone."""
         return self.power is not None and self.power < 0
 
     def left(self, variant: str, chance: random.Random) -> dict[str, bytes]:
         """The files by their names, as they are found when the power is back."""
-        found = {Path(path).name: image.left(variant, chance) for path, image in self.images.items()}
-        return {name: content for name, content in found.items() if content is not None}
+        left = {Path(path).name: image.left(variant, chance) for path, image in self.images.items()}
+        return {name: content for name, content in left.items() if content is not None}
 
     @contextmanager
     def raising(self, fault: type[apsw.Error]) -> Iterator[None]:

@@ -72,8 +72,8 @@ def use_policies(folder: Path) -> None:
         random = np.random.default_rng(0)
         x, z = random.random((30, d1)), random.random((30, d2))
         policies = [make_policy(name, {}, d1=d1, d2=d2, arms=30, horizon=1000, seed=1) for name in policy_names()]
-        told = {"noise": 0.5, "scale": 0.5}
-        policies += [hybandits.HyThompson(d1=d1, d2=d2, **told), hybandits.HyIDS(d1=d1, d2=d2, **told)]
+        given = {"noise": 0.5, "scale": 0.5}
+        policies += [hybandits.HyThompson(d1=d1, d2=d2, **given), hybandits.HyIDS(d1=d1, d2=d2, **given)]
         policies += [hybandits.HyIDS(d1=d1, d2=d2, noise=0.5), hybandits.HyThompson(d1=d1, d2=d2, scale=0.5)]
         policies.append(hybandits.EpsilonGreedy(hybandits.HyThompson(d1=d1, d2=d2), epsilon=0.2, seed=1))
         policies.append(hybandits.LinUCB(d1=d1, d2=d2, exploration=Constant(alpha=1.0)))

@@ -1,4 +1,4 @@
-"""Small experiments, and what a folder of results holds."""
+"""Small experiments, and the contents of a folder of results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 class StopError(Exception):
-    """What `StopAfter` raises."""
+    """Raised by `StopAfter`."""
 
 
 class StopAfter:

@@ -69,7 +69,7 @@ def weights_of(features: FloatArray, weight: FloatArray | None = None) -> FloatA
 
 
 def constant_features(rows: Rows) -> FloatArray:
-    """Which columns of (x, z) are the same in all rows, and not 0."""
+    """Mark the columns of (x, z) that are the same in all rows, and not 0."""
     features = np.hstack((rows.x, rows.z))
     same: FloatArray = (features == features[0]).all(axis=0) & (features[0] != 0)
     return same

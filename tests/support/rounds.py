@@ -86,17 +86,17 @@ def changing(seed: int, *, length: int = 120, unanswered: float = 0.5) -> list[S
 
 def together(shown: Sequence[Shown], seed: int = 0) -> tuple[Rounds, np.ndarray, np.ndarray]:
     """Rounds with their means and rewards; the padding and the order of the arms are arbitrary."""
-    met = list(dict.fromkeys(arm for one in shown for arm in one.arms))
+    met = list(dict.fromkeys(arm for each in shown for arm in each.arms))
     arms = [met[i] for i in np.random.default_rng(seed).permutation(len(met))]
-    counts = np.array([len(one.arms) for one in shown])
+    counts = np.array([len(each.arms) for each in shown])
     rows, n = len(shown), int(counts.max())
     x, z = np.full((rows, n, 4), np.nan), np.full((rows, n, 3), np.nan)
     index = np.zeros((rows, n), np.int64)
     means, rewards = np.full((rows, n), np.inf), np.full((rows, n), np.inf)
-    for t, one in enumerate(shown):
-        k = len(one.arms)
-        index[t, :k] = [arms.index(arm) for arm in one.arms]
-        x[t, :k], z[t, :k], means[t, :k], rewards[t, :k] = one.x, one.z, one.means, one.rewards
+    for t, each in enumerate(shown):
+        k = len(each.arms)
+        index[t, :k] = [arms.index(arm) for arm in each.arms]
+        x[t, :k], z[t, :k], means[t, :k], rewards[t, :k] = each.x, each.z, each.means, each.rewards
     return Rounds(x, z, arms, index, counts), means, rewards
 
 
@@ -104,12 +104,12 @@ def in_blocks(shown: Sequence[Shown], cuts: Sequence[int] = (), met: Sequence[Ha
     """The rounds, cut there and where an arm enters."""
     block: list[Shown] = []
     known = set(met)
-    for t, one in enumerate(shown):
-        if block and (t in cuts or not known.issuperset(one.arms)):
+    for t, each in enumerate(shown):
+        if block and (t in cuts or not known.issuperset(each.arms)):
             yield block
             block = []
-        block.append(one)
-        known.update(one.arms)
+        block.append(each)
+        known.update(each.arms)
     yield block
 
 
@@ -125,7 +125,7 @@ class Coming:
     def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
         for block in in_blocks(self.shown[:horizon], self.cuts):
             rounds, means, _ = together(block)
-            yield Block(rounds, means, np.array([one.means.max() for one in block]))
+            yield Block(rounds, means, np.array([each.means.max() for each in block]))
 
     def noise_stream(self, trial: int = 0) -> np.random.Generator:
         return np.random.default_rng(trial)

@@ -13,7 +13,7 @@ from hybandits.engines import Report
 
 
 def ignore(task: int, amount: int) -> None:
-    """Progress that nobody looks at."""
+    """Ignore progress."""
 
 
 def square(task: int, report: Report) -> int:
@@ -80,7 +80,7 @@ def children(pid: int) -> list[int]:
 
 
 def running(pid: int) -> bool:
-    """Whether the process is there and no zombie."""
+    """Return True if the process exists and is no zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
