@@ -30,7 +30,7 @@ from hybandits.evaluation.rejection import Rejection
 from hybandits.evaluation.view import Expander, View
 from hybandits.foundation.checks import FloatArray
 from hybandits.logs.report import ReadReport
-from hybandits.logs.store import Batch, Log, LogWriter, no_places
+from hybandits.logs.store import Batch, Log, LogWriter
 from hybandits.simulation.play import play_rounds
 
 ROUNDS = 20_000
@@ -87,7 +87,7 @@ class CoverageSetting:
             self.enter(writer)
             writer.source()
             time = np.arange(rounds)
-            writer.write(Batch(time, pool, chosen, reward, propensity, no_places(rounds), self.users[user]))
+            writer.write(Batch(time, pool, chosen, reward, propensity, self.users[user]))
             return writer.finish(ReadReport())
 
     def enter(self, writer: LogWriter) -> None:
@@ -101,7 +101,7 @@ class CoverageSetting:
         n = 2 * USERS
         pool, user = np.repeat([0, 1], USERS), np.tile(np.arange(USERS), 2)
         zeros = np.zeros(n)
-        return Batch(np.arange(n), pool, np.zeros(n, np.int64), zeros, zeros + 1.0, no_places(n), self.users[user])
+        return Batch(np.arange(n), pool, np.zeros(n, np.int64), zeros, zeros + 1.0, self.users[user])
 
     def value(self, pi: FloatArray) -> float:
         """The value of a policy with these choice probabilities for `everything`."""

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -102,10 +102,7 @@ def convert(
         with bar("reading", reader.size) as advance:
             log = convert_log(reader, out, report, advance)
         print_account(report)
-        for column in (column for column in log.user if column.endswith(("=other", "=(other)"))):
-            name = column.partition("=")[0]
-            typer.echo(f"  too many categories: all but the most frequent of {name} are {column}", err=True)
-        kind = "integers" if log.integer_ids else "strings"
+        kind = "integers" if isinstance(log.names[0], int) else "strings"
         typer.echo(f"wrote {out}: {str(log).partition(': ')[2]}; ids are {kind} such as {log.names[0]!r}")
         _say_features(View(log))
 
@@ -165,7 +162,7 @@ def describe(
         print_description(replace(description, path=str(log)))
         _say_features(view)
         if out is not None:
-            _write_json(out, replace(description, path=log.name).plain())
+            _write_json(out, asdict(replace(description, path=log.name)))
             typer.echo(f"wrote {out}")
 
 

@@ -10,7 +10,7 @@ import collections.abc
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hybandits.features import COLUMN, COLUMNS, ZERO, Category, Feature, Number, plain_features
+from hybandits.features import COLUMNS, ZERO, Category, Feature, Number, plain_features
 from hybandits.foundation.checks import FloatArray, nearest, short
 from hybandits.logs.files import InputFiles, Paths, list_files, source_names
 from hybandits.logs.report import ReadReport
-from hybandits.logs.store import NO_PLACE, NO_TIME, Batch, Id, LogError, Tables, id_of
+from hybandits.logs.store import NO_TIME, Batch, Id, LogError, Tables, id_of
 from hybandits.logs.tables import Rows, TableFile, is_text, listed, open_table, require
 
 ARM = "{arm}"
@@ -33,12 +33,12 @@ SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 """The endings of the names of files that are read from a folder."""
 
 WIDEST = 200
-"""Columns that all categorical columns of a log may become together."""
+"""The most categories of all categorical columns of a log together."""
 
-DISTINCT = 100_000
-"""A column with more distinct values than this is not taken for categorical."""
+MISSING_ARM, NO_CANDIDATE = "arm missing from the arms' file", "arm not among the candidates"
+"""Reasons for unusable rows."""
 
-_ROLES = ("arm", "reward", "time", "propensity", "place", "candidates")
+_ROLES = ("arm", "reward", "time", "propensity", "candidates")
 
 
 # ------------------------------------------------------------------ the meaning of columns
@@ -46,15 +46,14 @@ _ROLES = ("arm", "reward", "time", "propensity", "place", "candidates")
 
 @dataclass(frozen=True, kw_only=True)
 class Mapping:
-    """What the columns of a log mean; docs/logs.md explains each setting.
+    """The meaning of the columns of a log; docs/logs.md explains each setting.
 
     Parameters
     ----------
     arm, reward : str
         The columns with the arm that was shown and with its reward.
-    time, propensity, place : str, optional
-        Columns with seconds since 1970 or ISO timestamps, with the probability with which the arm was chosen, and with
-        where on the page it was shown, 0 to 127.
+    time, propensity : str, optional
+        Columns with seconds since 1970 or ISO timestamps, and with the probability with which the arm was chosen.
     candidates : str, optional
         The arms that could have been shown: a list column of Parquet, or text that holds a JSON list, or names with
         `separator` or else with spaces between them. By default all arms of `arms_file`, or else of the log.
@@ -82,7 +81,6 @@ class Mapping:
     reward: str
     time: str | None = None
     propensity: str | None = None
-    place: str | None = None
     candidates: str | None = None
     separator: str = "|"
     user: Sequence[str] = ()
@@ -124,7 +122,7 @@ class Mapping:
         if self.arm == self.reward:
             raise ValueError(f"arm and reward are both the column {self.arm!r}: name two different columns")
         for column in (*self.features, *self.pair.values()):
-            if roles.get(column) in ("arm", "reward", "place") or (column in roles and column in self.pair.values()):
+            if roles.get(column) in ("arm", "reward") or (column in roles and column in self.pair.values()):
                 raise ValueError(
                     f"the feature {column!r} is the {roles[column]}: a feature must be known before the arm is shown"
                 )
@@ -176,73 +174,66 @@ class Mapping:
 
 
 class OneHot:
-    """The columns of 0 and 1 that a categorical column becomes: one per category, in the order of their names.
+    """The columns of 0 and 1 of a categorical column: one per category, in the order of their names.
 
-    Beside a constant the first category has no column, because all of them would add up to the constant. With `other`,
-    a last column stands for all categories that are not kept.
+    Beside a constant the first category has no column, because all of them would add up to the constant.
     """
 
-    def __init__(self, column: str, values: Sequence[str], *, other: bool, drop_first: bool) -> None:
-        self.column, self._drop, self._other = column, int(drop_first), other
-        self._values = pa.array(values, pa.string())
-        labels = list(values)
-        if other:
-            labels.append("other" if "other" not in labels else "(other)")
-        self.names = [f"{column}={text}" for text in labels[self._drop :]]
-        self._width = len(labels)
+    def __init__(self, column: str, values: Iterable[str], *, drop_first: bool) -> None:
+        self.column, self._drop = column, int(drop_first)
+        self._values = sorted(values)
+        self.names = [f"{column}={text}" for text in self._values[self._drop :]]
 
     def matrix(self, text: pa.Array) -> FloatArray:
         """The columns for these cells, one row per cell."""
-        codes = pc.index_in(text, value_set=self._values).fill_null(self._width - 1).to_numpy(zero_copy_only=False)
-        matrix: FloatArray = np.eye(max(self._width, 1))[codes][:, self._drop : self._width]
+        known = pa.array(self._values, pa.string())
+        codes = pc.index_in(text, value_set=known).fill_null(0).to_numpy(zero_copy_only=False)
+        matrix: FloatArray = np.eye(max(len(known), 1))[codes][:, self._drop : len(known)]
         return matrix
 
     def feature(self, *, integers: bool) -> Category | None:
-        """The same columns as a named feature, for use online; None if no category was kept.
+        """The same columns as a named feature, for use online; None if there is no category.
 
         The dropped category is the base. With `integers`, categories are integers if all of them are whole numbers. One
-        that the log does not have is what the log calls other or, if there is no such column, zeros.
+        that the log does not have becomes zeros.
         """
-        values: list[Id] = self._values.to_pylist()
+        values: list[Id] = list(self._values)
+        ids = [id_of(value) for value in self._values]
+        if integers and all(isinstance(value, int) for value in ids):
+            values = ids
         if not values:
             return None
-        whole = [id_of(str(value)) for value in values]
-        if integers and all(isinstance(value, int) for value in whole):
-            values = whole
-        base = values[0] if self._drop else None
-        return Category(values=values[self._drop :], base=base, unknown=COLUMN if self._other else ZERO)
+        return Category(values=values[self._drop :], base=values[0] if self._drop else None, unknown=ZERO)
 
 
-def one_hots(counts: dict[str, Counter[str]], *, drop_first: bool) -> list[OneHot]:
-    """A `OneHot` for every column, from how often each category occurs.
+def one_hots(categories: dict[str, set[str]], *, drop_first: bool) -> list[OneHot]:
+    """A `OneHot` for every column, from its categories; LogError if they are more than WIDEST in all.
 
-    Beyond WIDEST categories in all, the most frequent are kept and the rest count as other.
-
-    >>> [hot.names for hot in one_hots({"os": Counter("aab"), "tld": Counter("de")}, drop_first=True)]
+    >>> [hot.names for hot in one_hots({"os": {"a", "b"}, "tld": {"d", "e"}}, drop_first=True)]
     [['os=b'], ['tld=e']]
     """
-    pairs = [(-n, column, value) for column, counter in counts.items() for value, n in counter.items()]
-    kept = {(column, value) for _, column, value in sorted(pairs)[:WIDEST]}
-    hots = []
-    for column, counter in counts.items():
-        values = sorted(value for value in counter if (column, value) in kept)
-        other = len(values) < len(counter)
-        hots.append(OneHot(column, values, other=other, drop_first=drop_first))
-    return hots
+    if sum(map(len, categories.values())) > WIDEST:
+        column = max(categories, key=lambda name: len(categories[name]))
+        raise LogError(
+            f"the categorical columns have more than {WIDEST} categories, most of them {column!r}: merge its rare "
+            "categories into one, or leave it out"
+        )
+    return [OneHot(column, values, drop_first=drop_first) for column, values in categories.items()]
 
 
 # ------------------------------------------------------------------ the reader
 
 
 class KnownArms(NamedTuple):
-    """The names of the arms' features, their vectors by the text of their ids, and the features before encoding.
+    """The arms' features by name, their vectors by the text of their ids, the features before encoding, and their file.
 
-    `vectors` is None if nothing is known and any arm may come.
+    `vectors` is None if any arm may come.
     """
 
     features: list[str]
     vectors: dict[str, FloatArray] | None
     named: dict[str, Feature]
+    file: Path | str | None
 
 
 class _Candidates(NamedTuple):
@@ -267,7 +258,7 @@ class ColumnsReader:
     paths : path or several paths
         CSV or Parquet files in their order, or folders of such files, which are read in the order of their names.
     mapping : Mapping
-        What the columns mean.
+        The meaning of the columns.
 
     Attributes
     ----------
@@ -280,19 +271,10 @@ class ColumnsReader:
     Notes
     -----
     The ids of arms are integers if all of them are whole numbers (see `hybandits.logs.store.id_of`; a whole float
-    counts as one), otherwise strings. A text column of a Parquet file is taken at its word: its ids are strings.
+    counts as one), otherwise strings. A text column of a Parquet file stays text.
 
-    Unless an arms' file says what the arms are, and if columns are categorical, the files are read twice: first for the
-    arms and categories, then for the rounds. Every category becomes a column (`country=de`), but for the first if there
-    is a constant; beyond 200 categories in all, the most frequent are kept and the rest share `country=other`.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> _ = Path("shop.csv").write_text("item,clicked,age,country\\nshoe,1,0.3,de\\nhat,0,0.5,fr\\n")
-    >>> mapping = Mapping(arm="item", reward="clicked", user=["age", "country"], categorical=["country"])
-    >>> ColumnsReader("shop.csv", mapping=mapping).user
-    ['constant', 'age', 'country=fr']
+    Unless an arms' file lists the arms, and if columns are categorical, the files are read twice: first for the arms
+    and categories, then for the rounds.
     """
 
     kind = "columns"
@@ -312,7 +294,7 @@ class ColumnsReader:
             require(file, mapping.columns)
         self._by_arm = {name: self._columns_by_arm(name) for name in mapping.pair if name not in mapping.pair_lists}
         self._integers = not self._holds_text(mapping.arm)
-        arm_features, self._arms, named_arm = self._known_arms()
+        arm_features, self._arms, named_arm, self._arms_file = self._known_arms()
         self._hots: dict[str, OneHot] = {}
         if mapping.categorical or (self._arms is None and mapping.candidates is None):
             self._collect_categories()
@@ -373,12 +355,12 @@ class ColumnsReader:
         return self._hots[name].feature(integers=not self._holds_text(name))
 
     def _holds_text(self, name: str) -> bool:
-        """Whether a file says that a column holds text; CSV files do not say."""
+        """Return whether a file declares a column as text; CSV files do not."""
         return any(is_text(kind) for file in self._tables if (kind := file.type_of(name)))
 
     def _known_arms(self) -> KnownArms:
         if self.mapping.arms_file is None:
-            return KnownArms([], None, {})
+            return KnownArms([], None, {}, None)
         file = open_table(self.mapping.arms_file)
         named = [name for name in file.columns if name]
         label = self.mapping.arm_id or (named[0] if named else "")
@@ -387,51 +369,35 @@ class ColumnsReader:
         rows = read_arms(file, label, features, ())
         numbers = [np.ones(len(rows.names))] * self.mapping.constant + [rows.numbers[name] for name in features]
         vectors = np.array(numbers).reshape(-1, len(rows.names)).T
-        return KnownArms(features, dict(zip(rows.names, vectors, strict=True)), dict.fromkeys(features, Number()))
+        known = dict(zip(rows.names, vectors, strict=True))
+        return KnownArms(features, known, dict.fromkeys(features, Number()), self.mapping.arms_file)
 
     def _collect_categories(self) -> None:
         """Collect the categories of all files, and the arms if they are not known."""
         arms: dict[str, None] = {}
-        counts: dict[str, Counter[str]] = {name: Counter() for name in self.mapping.categorical}
-        for file in self._tables:
-            for rows in file.blocks(self._columns):
-                self._batch(rows, Tables(), None)
-                good = pa.array(rows.good)
-                arms.update(
-                    dict.fromkeys(rows.ids(self.mapping.arm, integers=self._integers).filter(good).unique().to_pylist())
-                )
-                for name, counter in counts.items():
-                    values, numbers = rows.text(name).filter(good).value_counts().flatten()
-                    counter.update(dict(zip(values.to_pylist(), numbers.to_pylist(), strict=True)))
-                    if len(counter) > DISTINCT:
-                        raise LogError(
-                            f"column {name!r} of {file.path} has more than {DISTINCT:,} distinct values, too many for "
-                            "a categorical column: leave it out"
-                        )
+        categories: dict[str, set[str]] = {name: set() for name in self.mapping.categorical}
+        hots: list[OneHot] = []
+        for rows in itertools.chain.from_iterable(file.blocks(self._columns) for file in self._tables):
+            self._batch(rows, Tables())
+            good = pa.array(rows.good)
+            ids = rows.ids(self.mapping.arm, integers=self._integers)
+            arms.update(dict.fromkeys(ids.filter(good).unique().to_pylist()))
+            for name, values in categories.items():
+                values.update(rows.text(name).filter(good).unique().to_pylist())
+            hots = one_hots(categories, drop_first=self.mapping.constant)
+        self._hots = {hot.column: hot for hot in hots}
         if self._arms is None and self.mapping.candidates is None and arms:
             self._arms = {name: np.ones(int(self.mapping.constant)) for name in arms}
-        hots = one_hots(counts, drop_first=self.mapping.constant)
-        self._hots = {hot.column: hot for hot in hots}
-
-    def _id(self, text: str) -> Id:
-        """The id that a text stands for."""
-        return id_of(text) if self._integers else text
-
-    def _verify(self, rows: Rows, reward: FloatArray, place: FloatArray) -> None:
-        """Check what else a format demands of its rows."""
 
     def batches(
         self, tables: Tables, report: ReadReport, progress: Callable[[int], None]
     ) -> Iterator[tuple[str, Batch]]:
         """The rounds of each file in order; see `hybandits.logs.store.Reader`."""
         report.ignore_files(self.ignored)
-        all_arms = None
-        if self._arms is not None and self.mapping.candidates is None:
-            all_arms = tables.pool([tables.arm(self._id(name), vector) for name, vector in self._arms.items()])
         for source, file in zip(self._sources, self._tables, strict=True):
             lines = rounds = 0
             for rows in file.blocks(self._columns, progress):
-                batch = self._batch(rows, tables, all_arms)
+                batch = self._batch(rows, tables)
                 faults = rows.faults()
                 for fault in faults:
                     report.skip(fault.reason, source, fault.line, fault.detail)
@@ -441,8 +407,14 @@ class ColumnsReader:
                     yield source, batch
             report.count_file(source, lines=lines, rounds=rounds)
 
-    def _batch(self, rows: Rows, tables: Tables, all_arms: int | None) -> Batch:
-        """The rows that are rounds; `all_arms` is the pool of all arms, None while these are collected."""
+    def _enter(self, names: list[str], tables: Tables) -> int:
+        """The pool of these arms."""
+        known, bare = self._arms or {}, np.ones(int(self.mapping.constant))
+        ids = [id_of(name) if self._integers else name for name in names]
+        return tables.pool([tables.arm(id, known.get(name, bare)) for id, name in zip(ids, names, strict=True)])
+
+    def _batch(self, rows: Rows, tables: Tables) -> Batch:
+        """The rows that are rounds."""
         m = self.mapping
         arm = rows.ids(m.arm, integers=self._integers)
         reward = rows.numbers(m.reward)
@@ -452,10 +424,6 @@ class ColumnsReader:
             propensity = rows.numbers(m.propensity)
             odd = ~((propensity > 0) & (propensity <= 1))
             rows.fault(odd, "propensity outside (0, 1]", lambda i: f"column {m.propensity!r}: got {propensity[i]}")
-        place = rows.numbers(m.place, optional=True) if m.place else np.full(rows.n, np.nan)
-        odd = ~(np.isnan(place) | (place == np.floor(place)) & (place >= 0) & (place <= 127))
-        rows.fault(odd, "unusable place", lambda i: f"column {m.place!r}: got {place[i]}, expected 0 to 127")
-        self._verify(rows, reward, place)
         user = [np.ones((rows.n, int(m.constant)))]
         for name in m.features:
             if name not in m.categorical:
@@ -463,12 +431,7 @@ class ColumnsReader:
             else:
                 text = rows.text(name)
                 user.append(self._hots[name].matrix(text) if name in self._hots else np.empty((rows.n, 0)))
-        if m.candidates:
-            candidates = self._among_listed(
-                rows, arm, rows.lists(m.candidates, m.separator, integers=self._integers), tables
-            )
-        else:
-            candidates = self._among_all(rows, arm, all_arms)
+        candidates = self._among(rows, arm, tables)
         if m.uniform:
             propensity = 1.0 / candidates.sizes
         good = rows.good
@@ -478,53 +441,44 @@ class ColumnsReader:
             chosen=candidates.chosen[good].astype(np.int32),
             reward=reward[good],
             propensity=propensity[good],
-            place=np.where(np.isnan(place[good]), NO_PLACE, place[good]).astype(np.int8),
             user=np.concatenate(user, axis=1)[good],
             pair=candidates.pair[good],
         )
 
-    def _unknown_arm(self) -> tuple[str, str]:
-        """Why a row cannot be used whose arm is not known, and where it should have been."""
-        if self.mapping.arms_file is None:
-            return "arm not among the candidates", ""
-        return "arm missing from the arms' file", f", which is not in {self.mapping.arms_file}"
-
-    def _among_all(self, rows: Rows, arm: pa.Array, all_arms: int | None) -> _Candidates:
-        """The candidates of every row if all arms are."""
-        if self._arms is None:
+    def _among(self, rows: Rows, arm: pa.Array, tables: Tables) -> _Candidates:
+        """The candidates of every row: those that it lists, or else all arms."""
+        m, distinct = self.mapping, dict[tuple[str, ...], int]()
+        if m.candidates is None and self._arms is None:  # the arms are still to be collected
             nothing = np.zeros(rows.n, np.int64)
             return _Candidates(nothing, nothing, np.ones(rows.n), np.empty((rows.n, 0, 0)))
-        places = pc.index_in(arm, value_set=pa.array(list(self._arms), pa.string())).fill_null(-1).to_numpy()
-        reason, where = self._unknown_arm()
-        rows.fault(places < 0, reason, lambda i: f"got {short(arm[i].as_py())}{where}")
-        pair = self._pairs(rows, [list(self._arms)], np.zeros(rows.n, np.int64))
-        return _Candidates(np.full(rows.n, all_arms or 0), places, np.full(rows.n, float(len(self._arms))), pair)
-
-    def _among_listed(self, rows: Rows, arm: pa.Array, lists: pa.Array, tables: Tables) -> _Candidates:
-        """The candidates of every row if each row lists its own."""
-        distinct: dict[tuple[str, ...], int] = {}
-        codes = np.array([distinct.setdefault(tuple(names or ()), len(distinct)) for names in lists.to_pylist()], int)
+        if m.candidates is None:
+            distinct[tuple(self._arms or ())] = 0
+            codes = np.zeros(rows.n, np.int64)
+        else:
+            lists = rows.lists(m.candidates, m.separator, integers=self._integers).to_pylist()
+            codes = np.array([distinct.setdefault(tuple(names or ()), len(distinct)) for names in lists], int)
         parsed = [list(names) for names in distinct]
         wrong: dict[int, str] = {}
         missing: dict[int, str] = {}
         for code, names in enumerate(parsed):
             unknown = [] if self._arms is None else [name for name in names if name not in self._arms]
             if not names or None in names or len(set(names)) < len(names):
-                wrong[code] = f"column {self.mapping.candidates!r}: got {short(names)}, expected different arms"
+                wrong[code] = f"column {m.candidates!r}: got {short(names)}, expected different arms"
             elif unknown:
-                missing[code] = f"candidate {unknown[0]!r} is not in {self.mapping.arms_file}"
+                missing[code] = f"candidate {unknown[0]!r} is not in {self._arms_file}"
         rows.fault(np.isin(codes, list(wrong)), "unusable list of candidates", lambda i: wrong[int(codes[i])])
-        rows.fault(np.isin(codes, list(missing)), self._unknown_arm()[0], lambda i: missing[int(codes[i])])
+        rows.fault(np.isin(codes, list(missing)), MISSING_ARM, lambda i: missing[int(codes[i])])
         places = [{name: place for place, name in enumerate(names)} for names in parsed]
         shown = zip(codes.tolist(), arm.to_pylist(), strict=True)
         chosen = np.array([places[code].get(name, -1) for code, name in shown], np.int64)
-        rows.fault(chosen < 0, "arm not among the candidates", lambda i: f"got {short(arm[i].as_py())}")
+        from_file = m.candidates is None and self._arms_file
+        where = f", which is not in {self._arms_file}" if from_file else ""
+        reason = MISSING_ARM if from_file else NO_CANDIDATE
+        rows.fault(chosen < 0, reason, lambda i: f"got {short(arm[i].as_py())}{where}")
         pair = self._pairs(rows, parsed, codes)
         entered = np.zeros(len(parsed), np.int64)
-        without_features = np.ones(int(self.mapping.constant))
         for code in dict.fromkeys(codes[rows.good].tolist()):
-            vectors = (without_features if self._arms is None else self._arms[name] for name in parsed[code])
-            entered[code] = tables.pool(list(map(tables.arm, map(self._id, parsed[code]), vectors)))
+            entered[code] = self._enter(parsed[code], tables)
         sizes = np.array([max(len(names), 1) for names in parsed], float)
         return _Candidates(entered[codes], chosen, sizes[codes], pair)
 
@@ -564,18 +518,13 @@ class ColumnsReader:
         known = inside & (of_row >= 0)
         out: FloatArray = np.where(known, np.take_along_axis(wide, np.maximum(of_row, 0), axis=1), 0.0)
 
-        def column_of(i: int, wrong: np.ndarray) -> str:
-            return repr(self.mapping.pair[name].replace(ARM, lists[codes[i]][int(wrong[i].argmax())]))
+        missing = np.isnan(out) | inside & ~known
 
-        unknown, empty = inside & ~known, np.isnan(out)
-        rows.fault(
-            unknown.any(axis=1),
-            "candidate without pair feature",
-            lambda i: f"there is no column {column_of(i, unknown)}",
-        )
-        rows.fault(
-            np.asarray(empty.any(axis=1)), "missing value", lambda i: f"column {column_of(i, empty)} is empty or NaN"
-        )
+        def detail(i: int) -> str:
+            arm = lists[codes[i]][int(missing[i].argmax())]
+            return f"column {self.mapping.pair[name].replace(ARM, arm)!r} is missing, empty or NaN"
+
+        rows.fault(np.asarray(missing.any(axis=1)), "missing value", detail)
         return out
 
 

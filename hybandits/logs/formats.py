@@ -56,21 +56,7 @@ def reader_of(paths: Paths, *, format: str | None = None, mapping: Mapping | Non
         "yahoo" (R6A and R6B), "openbandit" or "columns" (CSV and Parquet of your own). By default the content decides,
         or a mapping means "columns".
     mapping : Mapping, optional
-        What the columns mean. The format "columns" needs it; no other takes it.
-
-    Raises
-    ------
-    LogError, ValueError
-        If a path does not exist, the format is not recognised, or format and mapping do not go together.
-
-    Examples
-    --------
-    >>> from hybandits.logs.columns import Mapping
-    >>> path = Path("visits.csv")
-    >>> _ = path.write_text("item,clicked,age\\nshoe,1,0.3\\nhat,0,0.5\\n")
-    >>> reader = reader_of(path, mapping=Mapping(arm="item", reward="clicked", user=["age"], uniform=True))
-    >>> convert(reader, "visits", ReadReport())
-    Log('visits'): 2 rounds, 2 arms, 1 pool
+        The meaning of the columns. The format "columns" needs it; no other takes it.
     """
     listed = given_paths(paths)
     if format is None:

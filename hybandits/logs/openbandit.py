@@ -3,26 +3,23 @@
 All items of `item_context.csv` are candidates in every round. A user's vector is a constant and one column of 0 and 1
 per category of `user_feature_0` to `_3`; an item's is a constant, `item_feature_0` (scaled to mean 0 and variance 1
 over the items) and the categories of its other features. The first category of each feature, in the order of the
-hashes, has no column: the constant and the other columns imply it. Beyond 200 columns the most frequent categories are
-kept and the others share a column `=other`. The affinity of a user and an item (`user-item_affinity_0` and so on, one
-column per item) is the pair feature `affinity` of every candidate.
+hashes, has no column: the constant and the other columns imply it. The affinity of a user and an item
+(`user-item_affinity_0` and so on, one column per item) is the pair feature `affinity` of every candidate.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from hybandits.features import Feature, Number
-from hybandits.foundation.checks import FloatArray
 from hybandits.logs.columns import ARM, ColumnsReader, KnownArms, Mapping, one_hots, read_arms
 from hybandits.logs.files import Paths, given_paths, list_files
 from hybandits.logs.store import LogError
-from hybandits.logs.tables import Rows, TableFile, open_table, require
+from hybandits.logs.tables import TableFile, open_table, require
 
 ITEMS = "item_context.csv"
 """The file that marks a campaign's folder."""
@@ -31,17 +28,9 @@ _AFFINITY = "user-item_affinity_"
 
 
 class OpenBanditReader(ColumnsReader):
-    """Reads a campaign of the Open Bandit Dataset.
+    """Reads a campaign of the Open Bandit Dataset: its folder, such as `random/all`, or the CSV of rounds in it.
 
-    Parameters
-    ----------
-    path : path
-        The campaign's folder, such as `random/all`, or the CSV in it that has the rounds.
-
-    Notes
-    -----
-    The CSV is read twice, first for the categories of the users. The header does not count as a line, so lines are
-    rounds and skipped lines.
+    The CSV is read twice, first for the categories of the users. The header does not count as a line.
     """
 
     kind = "openbandit"
@@ -52,7 +41,7 @@ class OpenBanditReader(ColumnsReader):
         user = _numbered(file, "user_feature")
         affinities = any(column.startswith(_AFFINITY) for column in file.columns)
         mapping = Mapping(
-            arm="item_id", reward="click", time="timestamp", propensity="propensity_score", place="position",
+            arm="item_id", reward="click", time="timestamp", propensity="propensity_score",
             user=user, categorical=user, pair={"affinity": _AFFINITY + ARM} if affinities else {},
         )  # fmt: skip
         super().__init__(rounds, mapping=mapping)
@@ -70,21 +59,14 @@ class OpenBanditReader(ColumnsReader):
         features = [number]
         parts = [np.ones((len(values), 1)), ((values - values.mean()) / (values.std() or 1.0))[:, None]]
         named: dict[str, Feature] = {number: Number()}
-        counts = {name: Counter(rows.texts[name]) for name in others}
-        for hot in one_hots(counts, drop_first=True):
+        for hot in one_hots({name: set(rows.texts[name]) for name in others}, drop_first=True):
             features += hot.names
             if (feature := hot.feature(integers=False)) is not None:
                 named[hot.column] = feature
             parts.append(hot.matrix(pa.array(rows.texts[hot.column], pa.string())))
-        return KnownArms(features, dict(zip(rows.names, np.concatenate(parts, axis=1), strict=True)), named)
-
-    def _unknown_arm(self) -> tuple[str, str]:
-        return f"item not in {ITEMS}", ""
-
-    def _verify(self, rows: Rows, reward: FloatArray, place: FloatArray) -> None:
-        clicks = (reward == 0) | (reward == 1)
-        rows.fault(~clicks, "click not 0 or 1", lambda i: f"got {reward[i]:g}")
-        rows.fault(~np.isin(place, (1, 2, 3)), "position not 1, 2 or 3", lambda i: f"got {place[i]:g}")
+        return KnownArms(
+            features, dict(zip(rows.names, np.concatenate(parts, axis=1), strict=True)), named, self._items
+        )
 
 
 def find_campaign(paths: Paths) -> tuple[Path, Path]:

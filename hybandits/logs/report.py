@@ -21,19 +21,9 @@ class ReadReport:
     Attributes
     ----------
     reasons, examples
-        How many lines were skipped for each reason, and the first of them in words.
+        The lines skipped for each reason, and the first of them in words.
     sources : list of dict
         Every file with its lines and rounds, or with the reason why it was ignored.
-
-    Examples
-    --------
-    >>> report = ReadReport()
-    >>> report.count_file("day1", lines=3, rounds=2)
-    >>> report.skip("unparsable number", "day1", 2, "got 'x1.0'")
-    >>> report.lines, report.rounds, report.skipped
-    (3, 2, 1)
-    >>> print(report.examples["unparsable number"])
-    day1, line 2: unparsable number (got 'x1.0')
     """
 
     def __init__(self, *, strict: bool = False) -> None:
@@ -59,20 +49,18 @@ class ReadReport:
         for name, reason in files.items():
             self.sources.append({"file": Path(name).name, "lines": 0, "rounds": 0, "ignored": reason})
 
-    def skip(self, reason: str, file: str, line: int, detail: str = "", *, count: int = 1) -> None:
-        """Count lines skipped for this reason, the first of them at `line`; ReadError if strict."""
+    def skip(self, reason: str, file: str, line: int, detail: str = "") -> None:
+        """Count a line skipped for this reason; ReadError if strict."""
         example = f"{file}, line {line:,}: {reason}{f' ({detail})' if detail else ''}"
         if self.strict:
             raise ReadError(f"{example}: leave out --strict to skip such lines and go on")
         self.examples.setdefault(reason, example)
-        self.reasons[reason] += count
+        self.reasons[reason] += 1
 
     def plain(self) -> dict[str, Any]:
         """Return the account as values that JSON can hold."""
+        skipped = dict(self.reasons)
         return {
-            "lines": self.lines,
-            "rounds": self.rounds,
-            "skipped": dict(self.reasons),
-            "examples": self.examples,
+            "lines": self.lines, "rounds": self.rounds, "skipped": skipped, "examples": self.examples,
             "sources": self.sources,
-        }
+        }  # fmt: skip

@@ -1,23 +1,8 @@
-"""The one form of a log on disk: a folder of Parquet tables that other tools read too. Rounds are streamed in batches.
+"""Converted logs: a folder of Parquet tables that other tools read too, streamed in batches.
 
-    LOG/log.json          where the rounds came from, the names of the features, and what became of every line
-    LOG/arms.parquet      arm (integer or string), features (list of numbers): one row per arm and feature vector it
-                          has had; ids are integers if all of them are, otherwise strings
-    LOG/pools.parquet     arms (list of rows of arms.parquet): one row per list of candidates, in the order shown
-    LOG/rounds/*.parquet  one row per round, one file per source file:
-        time        seconds since 1970 (null: not known)
-        arm         the arm shown: a row of arms.parquet
-        pool        the candidates: a row of pools.parquet
-        chosen      the arm shown: its place in the pool's list, from 0
-        reward      the reward of the arm shown
-        propensity  the probability with which it was chosen among the candidates (null: not known)
-        place       where on the page it was shown (null: not known)
-        user_NAME   the user's features, one column each
-        pair_NAME   features of the user and each candidate together, one column each: a list of numbers in the order
-                    of the pool's list
-
-An arm's vector is stored once, however often the arm is a candidate, and a list of candidates is stored once, however
-many rounds it lasts. A log is written under a temporary name and moved into place when it is complete.
+docs/logs.md describes the tables. An arm's vector is stored once, however often the arm is a candidate, and a list of
+candidates is stored once, however many rounds it lasts. A log is written under a temporary name and moved into place
+when it is complete.
 """
 
 from __future__ import annotations
@@ -41,14 +26,11 @@ from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.files import clear_parts, discard, naming, part_of
 from hybandits.logs.report import ReadReport
 
-FORMAT = 3
+FORMAT = 4
 """The version of this layout."""
 
 NO_TIME = np.iinfo(np.int64).min
 """Stands for a missing time in arrays."""
-
-NO_PLACE = -1
-"""Stands for a missing place in arrays."""
 
 NO_PAIRS = np.empty((0, 0, 0))
 """The pair features of a batch that has none."""
@@ -82,8 +64,8 @@ class Batch(NamedTuple):
 
     Attributes
     ----------
-    time, pool, chosen, place : array of int
-        As on disk; `NO_TIME` and `NO_PLACE` where they are not known.
+    time, pool, chosen : array of int
+        As on disk; `NO_TIME` where the time is not known.
     reward, propensity : array of float
         As on disk; NaN where the propensity is not known.
     user : array of float, shape (rounds, features)
@@ -97,13 +79,12 @@ class Batch(NamedTuple):
     chosen: np.ndarray
     reward: FloatArray
     propensity: FloatArray
-    place: np.ndarray
     user: FloatArray
     pair: FloatArray = NO_PAIRS
 
     @property
     def rounds(self) -> int:
-        """How many rounds there are."""
+        """The number of rounds."""
         return len(self.pool)
 
     def part(self, start: int, stop: int) -> Batch:
@@ -119,11 +100,6 @@ class Batch(NamedTuple):
         return Batch(*map(np.concatenate, (*columns, padded)))
 
 
-def no_places(n: int) -> np.ndarray:
-    """The place column of a log without places."""
-    return np.full(n, NO_PLACE, np.int8)
-
-
 class Pools(NamedTuple):
     """All lists of candidates in a row: pool i is rows[offsets[i]:offsets[i + 1]], which are rows of the arms."""
 
@@ -132,7 +108,7 @@ class Pools(NamedTuple):
 
     @property
     def sizes(self) -> np.ndarray:
-        """How many candidates each list has."""
+        """The number of candidates of each list."""
         return np.diff(self.offsets)
 
 
@@ -160,7 +136,7 @@ class Tables:
 
     @property
     def ids(self) -> list[Id]:
-        """The names as the log keeps them: integers if all of them are, otherwise strings."""
+        """The names as the log stores them: integers if all of them are, otherwise strings."""
         if all(isinstance(name, int) for name in self.names):
             return list(self.names)
         twice = next((name for name in self.names if isinstance(name, int) and str(name) in self.names), None)
@@ -196,7 +172,7 @@ class Reader(Protocol):
     binary_user : bool
         All user features are 0 or 1.
     size : int
-        How many bytes there are to read in all.
+        The bytes to read in all.
     about : dict
         Further entries of the log's header.
     """
@@ -223,30 +199,11 @@ class Reader(Protocol):
 def convert(
     reader: Reader, out: Path | str, report: ReadReport, progress: Callable[[int], None] = lambda read: None
 ) -> Log:
-    """Read a raw log and write it in the one form.
+    """Read a raw log and write it to the folder `out`, which must not exist yet; a failure leaves nothing behind.
 
-    Parameters
-    ----------
-    reader : Reader
-        The reader of the raw log; see `hybandits.logs.formats.reader_of`.
-    out : path
-        The folder to write, which must not exist yet. If anything fails, nothing is left behind.
-    report : ReadReport
-        Counts what became of every line.
-    progress : callable
-        Called with the bytes read since the last call; `reader.size` bytes are read in all.
-
-    Returns
-    -------
-    Log
-        The log that was written.
-
-    Raises
-    ------
-    LogError
-        If `out` exists, if a file is damaged, or if not one round could be read.
-    ReadError
-        If `report` is strict and a line cannot be used.
+    `report` counts what became of every line. `progress` is called with the bytes read since the last call,
+    `reader.size` in all. Raises LogError if `out` exists, if a file is damaged, or if not one round could be read, and
+    ReadError if `report` is strict and a line cannot be used.
     """
     names: dict[str, Any] = {"user": reader.user, "arm": reader.arm, "pair": reader.pair}
     with LogWriter(out, kind=reader.kind, **names, binary_user=reader.binary_user) as writer:
@@ -260,12 +217,12 @@ def convert(
 
 
 def rows_per_group(user: int, pair: int = 0) -> int:
-    """How many rounds a row group has: those of about a million numbers, for some 32 candidates with pair features."""
+    """The rounds of a row group: those of about a million numbers, for some 32 candidates with pair features."""
     return max(4096, 1 << (20 - (user + 1 + 32 * pair).bit_length()))
 
 
 class LogWriter:
-    """Writes a log in the one form, as a context manager. Unless `finish` is reached, nothing is left behind.
+    """Writes a log as a context manager. Unless `finish` is reached, nothing is left behind.
 
     Parameters
     ----------
@@ -278,10 +235,7 @@ class LogWriter:
     ----------
     tables : Tables
         Where to enter arms and pools before the batches that refer to them are written.
-    rounds : int
-        How many rounds have been written to disk.
-    folder : path
-        Where the log is until it is complete.
+
     Examples
     --------
     >>> with LogWriter("two-rounds", kind="mine", user=["constant"], arm=["constant"]) as writer:
@@ -289,7 +243,7 @@ class LogWriter:
     ...     writer.source()
     ...     writer.write(Batch(
     ...         time=np.array([1_700_000_000, 1_700_000_060]), pool=np.array([pool, pool]), chosen=np.array([0, 1]),
-    ...         reward=np.array([1.0, 0.0]), propensity=np.array([0.5, 0.5]), place=no_places(2), user=np.ones((2, 1)),
+    ...         reward=np.array([1.0, 0.0]), propensity=np.array([0.5, 0.5]), user=np.ones((2, 1)),
     ...     ))
     ...     writer.finish(ReadReport())
     Log('two-rounds'): 2 rounds, 2 arms, 1 pool
@@ -313,7 +267,7 @@ class LogWriter:
         self.rounds = 0
         repeated: list[tuple[str, pa.DataType]] = [
             ("time", pa.int64()), ("arm", pa.int32()), ("pool", pa.int32()), ("chosen", pa.int32()),
-            ("reward", pa.float64()), ("propensity", pa.float64()), ("place", pa.int8()),
+            ("reward", pa.float64()), ("propensity", pa.float64()),
         ]  # fmt: skip
         number = pa.bool_() if binary_user else pa.float64()
         users = [(f"user_{name}", number) for name in self.user]
@@ -327,7 +281,7 @@ class LogWriter:
         self._waiting: list[Batch] = []
         self._unwritten = 0
         # One digest per column, so that it does not depend on how the rounds are cut into batches.
-        self._digests = [hashlib.blake2b(digest_size=16) for _ in range(7 + len(self.pair))]
+        self._digests = [hashlib.blake2b(digest_size=16) for _ in range(6 + len(self.pair))]
         self._file: pq.ParquetWriter | None = None
         self._sources = 0
         self.folder = part_of(self.path)
@@ -341,7 +295,7 @@ class LogWriter:
 
     def __exit__(self, *problem: object) -> None:
         if self._file is not None:
-            with contextlib.suppress(OSError, pa.ArrowException):  # what it holds is discarded
+            with contextlib.suppress(OSError, pa.ArrowException):  # its content is discarded
                 self._file.close()
             self._file = None
         discard(self.folder)
@@ -353,7 +307,7 @@ class LogWriter:
 
     def write(self, batch: Batch) -> None:
         """Write the next rounds of the current source file."""
-        kinds = (np.int64, np.int32, np.int32, np.float64, np.float64, np.int8, np.float64)
+        kinds = (np.int64, np.int32, np.int32, np.float64, np.float64, np.float64)
         columns = [np.ascontiguousarray(column, kind) for column, kind in zip(batch[:-1], kinds, strict=True)]
         for digest, column in zip(self._digests, columns + self._pairs_in_a_row(batch), strict=True):
             digest.update(column.data)
@@ -389,7 +343,6 @@ class LogWriter:
             batch.chosen,
             batch.reward,
             pa.array(batch.propensity, mask=np.isnan(batch.propensity)),
-            pa.array(batch.place, pa.int8(), mask=batch.place == NO_PLACE),
             *batch.user.T,
         ]
         columns = [pa.array(column).cast(kind) for column, kind in zip(columns, self._schema.types, strict=False)]
@@ -462,7 +415,7 @@ class Log:
     Attributes
     ----------
     user, arm, pair : list of str
-        The names of the users' and of the arms' features, and of those of a user and a candidate together.
+        The names of the features, as those of `Reader`.
     names : list of int or list of str
         The arm of every row of `vectors`. Ids are integers if all of them are, otherwise strings.
     vectors : array, shape (rows, features)
@@ -473,17 +426,6 @@ class Log:
         The parts in which the log is read and work on it is shared out.
     about : dict
         The content of `log.json`.
-
-    Examples
-    --------
-    >>> from hybandits.logs.formats import reader_of
-    >>> from hybandits.logs.synthetic import SyntheticLog
-    >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
-    >>> log = convert(reader_of("clicks"), "log", ReadReport())
-    >>> log
-    Log('log'): 500 rounds, 27 arms, 9 pools
-    >>> sum(int(batch.reward.sum()) for batch in log.batches())
-    41
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -533,13 +475,8 @@ class Log:
 
     @property
     def rounds(self) -> int:
-        """How many rounds there are."""
+        """The number of rounds."""
         return sum(shard.rounds for shard in self.shards)
-
-    @property
-    def integer_ids(self) -> bool:
-        """Whether the ids of the arms are integers."""
-        return isinstance(self.names[0], int)
 
     @property
     def source_starts(self) -> list[int]:
@@ -551,29 +488,28 @@ class Log:
 
     def read(self, shard: Shard) -> Batch:
         """The rounds of a shard."""
-        names = ["time", "pool", "chosen", "reward", "propensity", "place"]
+        names = ["time", "pool", "chosen", "reward", "propensity"]
         names += [*(f"user_{name}" for name in self.user), *(f"pair_{name}" for name in self.pair)]
         path = self.path / "rounds" / shard.file
         try:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
                 table = file.read_row_group(shard.group, columns=names, use_threads=False)
-            time, pool, chosen, reward, propensity, place = (table.column(i).combine_chunks() for i in range(6))
+            time, pool, chosen, reward, propensity = (table.column(i).combine_chunks() for i in range(5))
             user = np.empty((len(table), len(self.user)))
             for i in range(len(self.user)):
-                user[:, i] = table.column(6 + i).to_numpy()
+                user[:, i] = table.column(5 + i).to_numpy()
             batch = Batch(
                 time=time.fill_null(NO_TIME).to_numpy(),
                 pool=pool.to_numpy(),
                 chosen=chosen.to_numpy(),
                 reward=reward.to_numpy(),
                 propensity=propensity.fill_null(np.nan).to_numpy(),
-                place=place.fill_null(NO_PLACE).to_numpy(),
                 user=user,
                 pair=np.empty((len(table), 0, 0)),
             )
             self._check(batch)
             if self.pair:
-                lists = [table.column(6 + len(self.user) + i).combine_chunks() for i in range(len(self.pair))]
+                lists = [table.column(5 + len(self.user) + i).combine_chunks() for i in range(len(self.pair))]
                 batch = batch._replace(pair=self._padded(lists, self.pools.sizes[batch.pool]))
         except (OSError, pa.ArrowException, ValueError) as problem:
             raise LogError(f"{path} is damaged ({first_line(problem)}): convert the log again") from None

@@ -23,7 +23,7 @@ from hybandits.foundation.checks import short
 from hybandits.foundation.compiling import kernel
 from hybandits.logs.files import Paths, list_files, read_lines, read_start, source_names
 from hybandits.logs.report import ReadReport
-from hybandits.logs.store import LARGEST, Batch, LogError, Tables, id_of, no_places
+from hybandits.logs.store import LARGEST, Batch, LogError, Tables, id_of
 from hybandits.logs.synthetic import TRUTH
 
 R6A, R6B = "R6A", "R6B"
@@ -100,7 +100,7 @@ def parse_line(line: bytes, kind: str) -> Line:
         raise Malformed("unparsable number", f"time {short(time)}, expected seconds since 1970")
     if click not in ("0", "1"):
         raise Malformed("unparsable number", f"click {short(click)}, expected 0 or 1")
-    vector = _parse_ids(features) if kind == R6B else _parse_features(features)
+    vector = _parse_features(features, kind)
     if not bar:
         raise Malformed("no candidates", short(text[-40:]))
     return Line(int(time), article, float(click), vector, pool.encode())
@@ -108,50 +108,35 @@ def parse_line(line: bytes, kind: str) -> Line:
 
 def parse_pool(pool: bytes, kind: str) -> list[Article]:
     """Parse the candidates, given the text after the bar before the first of them."""
-    articles = [parse_article(text, kind) for text in pool.decode("latin-1").split("|")]
+    articles = []
+    for text in pool.decode("latin-1").split("|"):
+        tokens = text.split()
+        if not tokens or ":" in tokens[0]:
+            raise Malformed("candidate without an id", f"got {short('|' + text)}")
+        if kind == R6B and len(tokens) > 1:
+            raise Malformed("wrong number of fields", f"got {short('|' + text)}, expected an id alone")
+        articles.append(Article(tokens[0], _parse_features(tokens[1:], kind) if kind == R6A else [1.0]))
     ids = [article.id for article in articles]
     if len(set(ids)) < len(ids):
         raise Malformed("candidate listed twice", next(name for i, name in enumerate(ids) if name in ids[:i]))
     return articles
 
 
-def parse_article(text: str, kind: str) -> Article:
-    """Parse one candidate: its id and, in an R6A log, its features."""
-    tokens = text.split()
-    if not tokens or ":" in tokens[0]:
-        raise Malformed("candidate without an id", f"got {short('|' + text)}")
-    if kind == R6A:
-        return Article(tokens[0], _parse_features(tokens[1:]))
-    if len(tokens) > 1:
-        raise Malformed("wrong number of fields", f"got {short('|' + text)}, expected an id alone")
-    return Article(tokens[0], [1.0])
-
-
-def _parse_features(tokens: list[str]) -> list[float]:
-    """The values of key:value pairs in the order of the keys 1 to 6; a missing key has the value 0."""
-    values: dict[int, float] = {}
+def _parse_features(tokens: list[str], kind: str) -> list[float]:
+    """The values by key, 0 where a key is missing: of key:value pairs in R6A; in R6B of keys, whose value is 1."""
+    values = [0.0] * USER_SIZE[kind]
+    given = set()
     for token in tokens:
-        key, _, value = token.partition(":")
+        key, _, value = token.partition(":") if kind == R6A else (token, "", "1")
         if not _NUMBER.fullmatch(value) or not abs(float(value)) <= LARGEST:
             raise Malformed("unparsable number", f"feature {short(token)}, expected key:number")
-        _enter(values, key, float(value), USER_SIZE[R6A], token)
-    return [values.get(i + 1, 0.0) for i in range(USER_SIZE[R6A])]
-
-
-def _parse_ids(tokens: list[str]) -> list[float]:
-    """A vector of 0 and 1 from the numbers of the features that are on."""
-    values: dict[int, float] = {}
-    for token in tokens:
-        _enter(values, token, 1.0, USER_SIZE[R6B], token)
-    return [values.get(i + 1, 0.0) for i in range(USER_SIZE[R6B])]
-
-
-def _enter(values: dict[int, float], key: str, value: float, most: int, token: str) -> None:
-    if not key.isdigit() or len(key) > 4 or not 1 <= int(key) <= most:
-        raise Malformed("feature out of range", f"got {short(token)}, expected a number from 1 to {most}")
-    if int(key) in values:
-        raise Malformed("feature given twice", f"got {short(token)}")
-    values[int(key)] = value
+        if not key.isdigit() or len(key) > 4 or not 1 <= int(key) <= len(values):
+            raise Malformed("feature out of range", f"got {short(token)}, expected a number from 1 to {len(values)}")
+        if int(key) in given:
+            raise Malformed("feature given twice", f"got {short(token)}")
+        given.add(int(key))
+        values[int(key) - 1] = float(value)
+    return values
 
 
 def kind_of(line: bytes) -> str | None:
@@ -285,7 +270,6 @@ class _Pools:
     def __init__(self, kind: str, tables: Tables) -> None:
         self.kind, self.tables = kind, tables
         self._pools: dict[bytes, _Pool] = {}
-        self._articles: dict[bytes, tuple[bytes, int]] = {}
 
     def __getitem__(self, text: bytes) -> _Pool:
         """The list of candidates with this text; raises `Malformed`."""
@@ -296,28 +280,15 @@ class _Pools:
         return self._pools[text]
 
     def _enter(self, text: bytes) -> _Pool:
-        parts = text.split(b"|")
-        if not self._articles.keys() >= set(parts):
-            if len(self._articles) > 16 * KNOWN:
-                self._articles.clear()
-            if not text.isascii() or not text.decode().replace("\t", " ").rstrip("\r").isprintable():
-                raise Malformed("bytes that are not plain text", short(text[:40]))
-            for part, (name, vector) in zip(parts, parse_pool(text, self.kind), strict=True):
-                self._articles[part] = name.encode(), self.tables.arm(id_of(name), np.array(vector))
-        ids, rows = zip(*(self._articles[part] for part in parts), strict=True)
-        places = {name: place for place, name in enumerate(ids)}
-        if len(places) < len(ids):
-            parse_pool(text, self.kind)  # says which is listed twice
-        return _Pool(self.tables.pool(rows), places)
+        if not text.isascii() or not text.decode().replace("\t", " ").rstrip("\r").isprintable():
+            raise Malformed("bytes that are not plain text", short(text[:40]))
+        articles = parse_pool(text, self.kind)
+        rows = [self.tables.arm(id_of(name), np.array(vector)) for name, vector in articles]
+        return _Pool(self.tables.pool(rows), {name.encode(): place for place, (name, _) in enumerate(articles)})
 
 
 class YahooReader:
-    """Reads R6A and R6B click logs.
-
-    Parameters
-    ----------
-    paths : path or several paths
-        Files, gzipped or not, and folders of them. They are read in the order of the dates in their names.
+    """Reads R6A and R6B click logs, gzipped or not, in the order of the dates in the names of their files.
 
     Attributes
     ----------
@@ -325,16 +296,6 @@ class YahooReader:
         "R6A" or "R6B".
     files, ignored
         The files to read, and what is not read in the given folders: path to reason.
-
-    Examples
-    --------
-    >>> from hybandits.logs.synthetic import SyntheticLog
-    >>> files = SyntheticLog(rounds=100).write("clicks", files=2)
-    >>> reader = YahooReader("clicks")
-    >>> reader.kind, [file.name for file in reader.files] == [file.name for file in files]
-    ('R6A', True)
-    >>> reader.ignored
-    {'clicks/truth.json': 'not a log by its name'}
     """
 
     def __init__(self, paths: Paths) -> None:
@@ -410,7 +371,7 @@ class YahooReader:
                     continue
                 time[k], reward[k], users[k] = line.time, line.click, line.user
                 rows[k], chosen[k], propensity[k] = pool.row, pool.places[line.article.encode()], 1.0 / len(pool.places)
-        batch = Batch(time, rows, chosen, reward, propensity, no_places(n), users)
+        batch = Batch(time, rows, chosen, reward, propensity, users)
         if faults:
             batch = Batch(*(column[chosen >= 0] for column in batch[:-1]))
         return batch, faults, at

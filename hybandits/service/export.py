@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hybandits.logs.report import ReadReport
-from hybandits.logs.store import Batch, Log, LogError, Tables, convert, no_places
+from hybandits.logs.store import Batch, Log, LogError, Tables, convert
 from hybandits.service.log import Row, Store
 from hybandits.service.model_state import ModelState, Pool, reward_in_time, walk
 
@@ -107,7 +107,6 @@ class ServiceReader:
             chosen=np.array([each.place for each in entered], np.int32),
             reward=np.array([reward for _, reward in kept]),
             propensity=np.array([each.row.decision.chance for each in entered]),
-            place=no_places(len(entered)),
             user=self._features.user_vectors([each.row.decision.user for each in entered]),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from hybandits.evaluation.describe import describe
 from hybandits.evaluation.view import View
 from hybandits.logs.report import ReadReport
-from hybandits.logs.store import Batch, LogWriter, no_places
+from hybandits.logs.store import Batch, LogWriter
 from tests.support.evaluation import log_of
 from tests.support.loglike import little_log
 
@@ -47,7 +48,7 @@ def test_pair_features_are_described(tmp_path):
         np.testing.assert_allclose(numbers, expected, rtol=1e-9)
         assert pair.differs == 1.0
     assert len(description.pair) == 2
-    assert json.loads(json.dumps(description.plain()))["pair"][0]["name"] == "p1"
+    assert json.loads(json.dumps(asdict(description)))["pair"][0]["name"] == "p1"
     assert describe(View(log, features="das")).pair == []
 
 
@@ -58,7 +59,7 @@ def test_a_pair_feature_that_is_the_same_for_all_candidates(tmp_path):
         n, zeros = 8, np.zeros(8, int)
         pair = np.ones((n, 3, 2)) * np.arange(n)[:, None, None]
         pair[:2, 0, 1] += 1.0
-        writer.write(Batch(zeros, zeros + pool, zeros, zeros + 0.0, zeros + 0.5, no_places(n), np.ones((n, 1)), pair))
+        writer.write(Batch(zeros, zeros + pool, zeros, zeros + 0.0, zeros + 0.5, np.ones((n, 1)), pair))
         hour, near = describe(View(writer.finish(ReadReport()))).pair
     assert (hour.differs, near.differs) == (0.0, 0.25)
     assert (hour.lowest, hour.highest, hour.mean) == (0.0, 7.0, 3.5)
@@ -84,7 +85,7 @@ def test_what_most_shown_arms_and_times_are(tmp_path):
         assert counts.reward == pytest.approx(clicks[counts.arm] / counts.shown)
     assert description.slices[0].first_time == 1_241_160_900
     assert description.slices[-1].last_time == 1_241_160_900 + 599
-    assert json.loads(json.dumps(description.plain(), allow_nan=False))["rounds"] == 600
+    assert json.loads(json.dumps(asdict(description), allow_nan=False))["rounds"] == 600
 
 
 def two_arms(path, chosen, propensity):

@@ -22,7 +22,6 @@ from hybandits.evaluation.targets import (
 )
 from hybandits.evaluation.view import View
 from hybandits.features import Category, Number
-from hybandits.logs import columns as columns_of_logs
 from hybandits.logs.columns import ColumnsReader, Mapping
 from hybandits.logs.report import ReadReport
 from hybandits.logs.store import convert
@@ -157,18 +156,6 @@ def test_a_policy_fitted_to_a_log_of_ones_own_takes_users_by_name(
     assert [vector[name] for name in view.log.user if name.startswith("country=")] == [0.0] * (4 - constant)
     with pytest.raises(ValueError, match="user feature 'country' is missing, and there is no rule for that"):
         online.user_vector({**shop_rows()[0], "country": None})
-
-
-def test_rare_categories_are_other_online_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns_of_logs, "WIDEST", 9)
-    view = shop_view(tmp_path, "csv", features=None, constant=True, arms_file=True)
-    others = [name for name in view.log.user if name.endswith("=other")]
-    assert others
-    online = Features.of(fitted(view))
-    assert_online_as_in_the_log(view, online)
-    unknown = {**shop_rows()[0], "country": "jp", "segment": 99}
-    vector = dict(zip(view.log.user, online.user_vector(unknown).tolist(), strict=True))
-    assert all(vector[name] == 1.0 for name in others)
 
 
 def test_named_features_are_noted_as_those_of_a_log_are(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,7 @@ from hybandits.evaluation import view as logged
 from hybandits.evaluation.view import Expander, View, view_of
 from hybandits.features import MAPS
 from hybandits.logs.report import ReadReport
-from hybandits.logs.store import Batch, LogWriter, no_places
+from hybandits.logs.store import Batch, LogWriter
 from hybandits.simulation.play import play_rounds
 from tests.support.evaluation import log_of
 from tests.support.loglike import little_log, random_model
@@ -51,7 +49,7 @@ def test_a_long_list_after_a_short_one_does_not_take_the_room_of_many(tmp_path):
         writer.source()
         zeros = np.zeros(n)
         user = np.ones((n, len(view.log.user)))
-        writer.write(Batch(zeros.astype(int), pool, zeros.astype(int), zeros, zeros + 1, no_places(n), user))
+        writer.write(Batch(zeros.astype(int), pool, zeros.astype(int), zeros, zeros + 1, user))
         log = writer.finish(ReadReport())
     view = View(log)
     pieces = [rounds for batch in log.batches() for _, rounds in Expander(view, numbers=20_000)(batch)]
@@ -106,7 +104,7 @@ def test_rounds_played_are_the_same_with_features_made_and_given(tmp_path, name,
                     rounds = rounds._replace(x=x, z=z, source=None)
                 picks = np.empty(piece.rounds, np.int64)
                 middle = piece.rounds // 2
-                means = model.means(view, piece)
+                means = model.means(view, piece, *model.per_entry(view))
                 for part in (slice(0, middle), slice(middle, piece.rounds)):
                     play_rounds(policy, rounds.part(part.start, part.stop), means[part], picks[part])
                 picked.append(picks)
@@ -116,25 +114,6 @@ def test_rounds_played_are_the_same_with_features_made_and_given(tmp_path, name,
     assert arrays.keys() == other_arrays.keys()
     for key, array in arrays.items():
         np.testing.assert_array_equal(array, other_arrays[key])
-
-
-def test_rounds_may_be_played_by_several_threads_at_once(tmp_path):
-    view = View(little_log(tmp_path, every=10_000, pair=2))
-    model = random_model(view)
-    piece, rounds = next(Expander(view)(next(view.log.batches())))
-    means = model.means(view, piece)
-
-    def play_part(start):
-        policy = MAKERS["HyLinUCB"](view.d1, view.d2)
-        picks = np.empty(piece.rounds - start, np.int64)
-        play_rounds(policy, rounds.part(start, piece.rounds), np.ascontiguousarray(means[start:]), picks)
-        return picks
-
-    starts = [0, 1, 2, 3] * 8
-    alone = [play_part(start) for start in starts[:4]]
-    with ThreadPoolExecutor(4) as threads:
-        for start, picks in zip(starts, threads.map(play_part, starts), strict=True):
-            np.testing.assert_array_equal(picks, alone[start])
 
 
 @pytest.mark.parametrize(

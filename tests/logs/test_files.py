@@ -1,4 +1,4 @@
-"""Which files are meant by some paths: one way for all formats."""
+"""Files and folders of logs, and their lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybandits.logs.files import given_paths, list_files, read_lines, read_start, source_names
+from hybandits.logs.files import given_paths, list_files, read_lines, read_start
 from hybandits.logs.store import LogError
 
 
@@ -69,8 +69,3 @@ def test_paths_must_exist(folder: Path) -> None:
         given_paths([folder, folder / "aa.csv"])
     with pytest.raises(LogError, match="x does not exist: give"):
         list_files(folder / "nowhere" / "x", is_csv, "*.csv")
-
-
-def test_names_of_sources_tell_them_apart(folder: Path) -> None:
-    files = [folder / "a.csv", folder / "b.csv", folder / "more" / "b.csv"]
-    assert source_names(files) == ["a.csv", str(files[1]), str(files[2])]

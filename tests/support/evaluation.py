@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from hybandits.evaluation import ChoiceProbabilities, Evaluation
 from hybandits.evaluation.view import View
 from hybandits.logs.report import ReadReport
-from hybandits.logs.store import Batch, Log, LogWriter, no_places
+from hybandits.logs.store import Batch, Log, LogWriter
 from hybandits.simulation.rounds import Rounds
 
 D = 3
@@ -71,7 +71,7 @@ def write_log(
             writer.tables.pool(listed[::-1] if order else listed)
         if order:
             columns["chosen"] = sizes - 1 - columns["chosen"]
-        whole = Batch(np.arange(rounds), **columns, place=no_places(rounds))
+        whole = Batch(np.arange(rounds), **columns)
         for i in range(parts):
             writer.source()
             writer.write(whole.part(i * rounds // parts, (i + 1) * rounds // parts))
@@ -85,7 +85,7 @@ def log_of(path: Path, chosen: np.ndarray, reward: np.ndarray, propensity: np.nd
         pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in arms])
         writer.source()
         user = np.ones((n, 1))
-        writer.write(Batch(np.arange(n), np.full(n, pool), chosen, reward, propensity, no_places(n), user))
+        writer.write(Batch(np.arange(n), np.full(n, pool), chosen, reward, propensity, user))
         return writer.finish(ReadReport())
 
 
@@ -140,10 +140,9 @@ class Ranked:
     """A target of a user's own: the first of the list with some probability."""
 
     first: float
-    wants_features: ClassVar[bool] = False
 
     def prepared(self, view: View) -> ChoiceProbabilities:
-        def choice_probabilities(batch: Batch, rounds: Rounds | None) -> np.ndarray:
+        def choice_probabilities(batch: Batch, rounds: Rounds) -> np.ndarray:
             sizes = view.sizes[batch.pool]
             probability = np.zeros((batch.rounds, sizes.max()))
             for t, n in enumerate(sizes):
@@ -157,11 +156,8 @@ class Ranked:
 class Tilted:
     """A target of a user's own that looks at features."""
 
-    wants_features: ClassVar[bool] = True
-
     def prepared(self, view: View) -> ChoiceProbabilities:
-        def choice_probabilities(batch: Batch, rounds: Rounds | None) -> np.ndarray:
-            assert rounds is not None
+        def choice_probabilities(batch: Batch, rounds: Rounds) -> np.ndarray:
             probability = np.zeros(rounds.index.shape)
             for t, n in enumerate(rounds.counts):
                 probability[t, :n] = tilted(*rounds.features(t))

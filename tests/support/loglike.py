@@ -10,7 +10,7 @@ import numpy as np
 from hybandits.evaluation.log_world import RewardModel
 from hybandits.evaluation.view import View
 from hybandits.logs.report import ReadReport
-from hybandits.logs.store import Batch, Log, Tables, convert, no_places
+from hybandits.logs.store import Batch, Log, Tables, convert
 
 
 def memberships(random: np.random.Generator, n: int) -> np.ndarray:
@@ -90,7 +90,6 @@ class LittleLog:
                         chosen=chosen,
                         reward=reward,
                         propensity=np.full(n, 1 / len(members)),
-                        place=no_places(n),
                         user=user,
                         pair=pairs if self.pair else np.empty((n, 0, 0)),
                     ),

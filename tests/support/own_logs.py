@@ -19,7 +19,7 @@ LOG = """time,item,click,p,slot,shown,age,country
 """
 
 FULL = {
-    "arm": "item", "reward": "click", "time": "time", "propensity": "p", "place": "slot", "candidates": "shown",
+    "arm": "item", "reward": "click", "time": "time", "propensity": "p", "candidates": "shown",
     "user": ["age", "country"], "categorical": ["country"],
 }  # fmt: skip
 

@@ -59,7 +59,6 @@ def read(paths: Any, *, strict: bool = False) -> tuple[list[Round], ReadReport]:
         told += read
 
     for _, batch in reader.batches(tables, report, progress):
-        assert np.all(batch.place == -1)
         for i in range(batch.rounds):
             rows = np.split(tables.pools.rows, tables.pools.offsets[1:-1])[batch.pool[i]]
             pool = tuple((str(tables.names[row]), tuple(tables.vectors[row].tolist())) for row in rows)
