@@ -22,17 +22,6 @@ from hybandits.foundation.checks import FloatArray
 # ------------------------------------------------------------------ means over independent units
 
 
-def student_quantile(probability: float, freedom: int) -> float:
-    """The quantile q of Student's t with `freedom` degrees of freedom: P(t <= q) = probability.
-
-    >>> round(student_quantile(0.975, 4), 3)
-    2.776
-    """
-    checks.probability("probability", probability, "quantiles of 0 and 1 are infinite")
-    checks.count("freedom", freedom, least=1, why="it takes two values to see a spread")
-    return float(special.stdtrit(freedom, probability))
-
-
 def proportion_floor(successes: int, trials: int, confidence: float) -> float:
     """Clopper and Pearson's lower limit for a probability; with no failure it is (1 - confidence)^(1/trials).
 
@@ -74,7 +63,8 @@ def interval(values: FloatArray, units: NDArray[Any], confidence: float) -> Inte
     if len(means) < 2:
         return None
     mean = float(means.mean())
-    half = student_quantile((1 + confidence) / 2, len(means) - 1) * float(means.std(ddof=1)) / math.sqrt(len(means))
+    error = float(means.std(ddof=1)) / math.sqrt(len(means))
+    half = float(special.stdtrit(len(means) - 1, (1 + confidence) / 2)) * error
     return Interval(mean, mean - half, mean + half, len(means))
 
 
@@ -90,15 +80,14 @@ def _by_unit(values: FloatArray, units: NDArray[Any]) -> tuple[FloatArray, NDArr
 def interval_within(values: FloatArray, units: NDArray[Any], confidence: float) -> Interval | None:
     """The interval of the mean over these very units, whose runs differ only by noise and the policies' own draws.
 
-    It says how well the mean of these units is known; `interval` says what other units would show. Variances are pooled
-    within units, with (runs - units) degrees of freedom. None if no unit has two runs.
+    Variances are pooled within units, with (runs - units) degrees of freedom. None if no unit has two runs.
     """
     means, counts, deviations = _by_unit(values, units)
     freedom = len(deviations) - len(means)
     if freedom < 1:
         return None
     error = math.sqrt(float((deviations**2).sum()) / freedom * float((1 / counts).sum()))
-    half = student_quantile((1 + confidence) / 2, freedom) * error / len(means)
+    half = float(special.stdtrit(freedom, (1 + confidence) / 2)) * error / len(means)
     mean = float(means.mean())
     return Interval(mean, mean - half, mean + half, len(means))
 
@@ -234,20 +223,13 @@ def resample(
     A bound is NaN if all e_b of a ratio are 0, or if so many resamples have no spread that the quantile is infinite.
     The difference of two ratios that are equal in every block is 0 for certain.
     """
-    resamples = checks.count("resamples", resamples, least=100, why="quantiles need many, e.g. 2000")
     a, b = np.asarray(numerators, float), np.asarray(denominators, float)
-    if a.shape != b.shape or a.ndim != 2 or a.shape[1] == 0:
-        raise ValueError(f"numerators and denominators have shapes {a.shape}, {b.shape}: give (ratios, blocks) twice")
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ValueError("numerators or denominators are not finite: leave such terms out first")
-    whole = b.sum(axis=1)
-    if not (whole > 0).all():
-        raise ValueError(f"the denominators sum up to {whole.min()}: leave ratios without support out first")
+    total = b.sum(axis=1)
     first, second = (np.array([pair[i] for pair in pairs], int) for i in (0, 1))
-    ratio = a.sum(axis=1) / whole
+    ratio = a.sum(axis=1) / total
     # Centred: nothing is lost to cancellation below, and resampled ratios are deviations from R.
-    a = (a - ratio[:, None] * b) / whole[:, None]
-    b = b / whole[:, None]
+    a = (a - ratio[:, None] * b) / total[:, None]
+    b = b / total[:, None]
     crossed = [a[first] * a[second], a[first] * b[second], b[first] * a[second], b[first] * b[second]]
     table = np.ascontiguousarray(np.concatenate([a, b, a * a, a * b, b * b, *crossed]).T)
     k, p, blocks = len(a), len(first), a.shape[1]
