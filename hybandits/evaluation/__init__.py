@@ -1,4 +1,4 @@
-"""Evaluation from logs: estimates of what policies would have earned on the log of another policy.
+"""Evaluation from logs: estimates of the values of policies from the log of another policy.
 
 `evaluate` takes a view of a log and policies by name, and returns an `Evaluation` with an `Estimate` per policy and
 estimator, and `Diagnostics` of how well the log supports them.

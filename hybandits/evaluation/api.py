@@ -15,6 +15,7 @@ from hybandits import statistics
 from hybandits.engines import Engine, SerialEngine
 from hybandits.evaluation.estimators import (
     ESTIMATORS,
+    TILTED,
     BlockSums,
     Estimator,
     LogSupport,
@@ -68,40 +69,20 @@ def evaluate(
     view: View,
     targets: Mapping[str, Target | Learning | Policy | str],
     *,
-    estimators: Sequence[str | Estimator] | None = None,
-    interval: str = "bootstrap",
-    level: float = 0.95,
-    seed: int | None = 0,
     engine: Engine | None = None,
     progress: Callable[[int], None] | None = None,
-    **options: Any,
+    **settings: Any,
 ) -> Evaluation:
-    """Estimate what policies would have earned per round on a log, each with an interval.
+    """Estimate the mean rewards of policies per round, each with an interval, from a log of another policy.
 
     Parameters
     ----------
-    view : View
-        The log, with its features and its notion of arms. Its feature map is that of the reward model behind dm and dr.
-    targets : dict
-        The policies by name. Each is "uniform", "logged" (the log's own policy), "always:ARM", a policy,
-        `Frozen(policy)`, `Learning(policy)`, or a `Target` of your own. A bare policy is frozen. Policies are copied,
-        never changed. The first policy is the one that the others are compared with.
-    estimators : sequence of str or Estimator, optional
-        Some of "replay", "ips", "snips", "dm" and "dr", and records of your own. "dm" is for fixed policies only. By
-        default replay and snips for policies that learn, and all but replay for fixed ones.
-    interval : {"bootstrap", "bernstein"}
-        A bootstrap over blocks of rounds, or a confidence sequence that holds at all rounds at once. The latter needs
-        rewards in `reward_range`, and takes the smallest propensity of the log for the smallest that was possible.
-    level : float
-        The confidence level of the intervals.
-    seed : int or None
-        Seed of the bootstrap, and of the random numbers that say which rounds are kept in replay.
+    view, targets, **settings
+        As for `EvaluationPlan`.
     engine : Engine, optional
         Where the work runs; in this process if left out. Every engine gives the same bits.
     progress : callable, optional
         Called with the number of rounds done since the last call; they add up to `EvaluationPlan.total`.
-    **options
-        `start`, `stop`, `ridge`, `folds`, `clip`, `reward_range` and `keep`; see `EvaluationPlan`.
 
     Returns
     -------
@@ -129,18 +110,32 @@ def evaluate(
     >>> estimate = evaluation.of("uniform", "ips")
     >>> round(estimate.value, 3), 0 < estimate.low < estimate.value < estimate.high
     (0.082, True)
+
     """
-    plan = EvaluationPlan(view, targets, estimators=estimators, interval=interval, level=level, seed=seed, **options)
-    return plan.evaluate(engine, progress)
+    return EvaluationPlan(view, targets, **settings).evaluate(engine, progress)
 
 
 class EvaluationPlan:
-    """A checked evaluation, which knows how much work it is before the log is read.
+    """A checked evaluation, whose amount of work is known before the log is read.
 
     Parameters
     ----------
-    view, targets, estimators, interval, level, seed
-        As for `evaluate`.
+    view : View
+        The log, with its features and its notion of arms. Its feature map is that of the reward model behind dm and dr.
+    targets : dict
+        The policies by name. Each is "uniform", "logged" (the log's own policy), "always:ARM", a policy,
+        `Frozen(policy)`, `Learning(policy)`, or a `Target` of your own. A bare policy is frozen. Policies are copied,
+        never changed. The first policy is the one that the others are compared with.
+    estimators : sequence of str or Estimator, optional
+        Some of "replay", "ips", "snips", "dm" and "dr", and records of your own. "dm" is for fixed policies only. By
+        default replay and snips for policies that learn, and all but replay for fixed ones.
+    interval : {"bootstrap", "bernstein"}
+        A bootstrap over blocks of rounds, or a confidence sequence that holds at all rounds at once. The latter needs
+        rewards in `reward_range`, and takes the smallest propensity of the log for the smallest that was possible.
+    level : float
+        The confidence level of the intervals.
+    seed : int or None
+        Seed of the bootstrap, and of the random numbers that decide which rounds are kept in replay.
     start, stop : int
         Evaluate rounds start..stop-1; all of them by default.
     ridge, folds : float, int
@@ -159,7 +154,8 @@ class EvaluationPlan:
     Attributes
     ----------
     total : int
-        How many rounds are reported to `progress` in all: those of the log, times the passes over it.
+        Rounds reported to `progress` in all: those of the log, times the passes over it.
+
     """
 
     def __init__(
@@ -266,9 +262,9 @@ class EvaluationPlan:
         clip = math.inf if self.clip is None else self.clip
         tasks = [task._replace(models=models or (), clip=clip, low=low, high=high) for task in tasks]
         # Learning policies come first: each takes as long as the whole log does.
-        whole = tasks[0]._replace(part=tasks[0].part._replace(stop=last))
+        entire = tasks[0]._replace(part=tasks[0].part._replace(stop=last))
         learning = self._learning if survey.sound else []
-        todo = [whole._replace(targets=(policy.target,), rejection=policy.rejection) for policy in learning]
+        todo = [entire._replace(targets=(policy.target,), rejection=policy.rejection) for policy in learning]
         direct = self._direct and models is not None
         if self._fixed:
             targets = tuple(policy.target for policy in self._fixed)
@@ -309,34 +305,31 @@ Bounds = tuple[FloatArray, FloatArray]
 
 @dataclass
 class Gathered:
-    """What a log says about policies, summed up by block: enough for estimates and intervals of any kind and level."""
+    """Sums over the blocks of a log, from which estimates and intervals of any kind and level follow."""
 
     plan: EvaluationPlan
     survey: Survey
 
-    @property
-    def policies(self) -> list[LogSupport]:
-        """What the log says about each policy."""
-        return self.plan.policies
+    def __post_init__(self) -> None:
+        self.policies = self.plan.policies
 
     @property
     def rewards(self) -> tuple[float, float]:
-        """The lowest and the highest reward: those that are possible, if they are known, or those of the log."""
+        """The lowest and the highest reward: those possible if known, otherwise those of the log."""
         return self.plan.reward_range or (self.survey.lowest, self.survey.highest)
 
     @cached_property
     def refusals(self) -> dict[Key, str]:
-        """The reasons for estimates that are refused."""
         return {
             (policy.name, each.name): reason
             for policy in self.policies
             for each in self.plan.records
-            if (reason := first_reason(each.refused, policy)) is not None
+            if (reason := each.refusal(policy)) is not None
         }
 
     @cached_property
     def ratios(self) -> dict[Key, tuple[FloatArray, FloatArray]]:
-        """Numerators and denominators by block, for every policy and estimator that is not refused."""
+        """Numerators and denominators by block of all estimates that are not refused."""
         return {
             (policy.name, each.name): policy.ratio(each)
             for policy in self.policies
@@ -346,7 +339,7 @@ class Gathered:
 
     @cached_property
     def pairs(self) -> dict[Key, tuple[Key, Key]]:
-        """For every ratio that can be compared with the first policy's: both."""
+        """Every ratio that can be compared with the first policy's, and the latter."""
         first = self.policies[0].name
         return {
             key: (key, (first, key[1])) for key in self.ratios if key[0] != first and (first, key[1]) in self.ratios
@@ -354,7 +347,7 @@ class Gathered:
 
     @cached_property
     def checked(self) -> dict[Key, tuple[Key, Key]]:
-        """For every ratio that rests on a model: itself, and the one that it is checked by (dm by dr)."""
+        """Every ratio that rests on a model, and the one that it is checked by (dm by dr)."""
         checked = {
             (policy.name, each.name): ((policy.name, each.name), (policy.name, str(each.checked_by)))
             for policy in self.policies
@@ -364,7 +357,6 @@ class Gathered:
         return {key: pair for key, pair in checked.items() if pair[0] in self.ratios and pair[1] in self.ratios}
 
     def value(self, key: Key) -> float:
-        """The estimate."""
         upper, lower = self.ratios[key]
         return float(upper.sum() / lower.sum())
 
@@ -379,8 +371,8 @@ class Gathered:
             for each in self.plan.records:
                 key = policy.name, each.name
                 if key not in self.refusals:
-                    estimates.append(self._estimate(intervals, policy, each, notes.get(key)))
-                elif not self.plan.usual or each.usual(policy):
+                    estimates.append(self._estimate(intervals, policy, each, [notes[key]] if key in notes else []))
+                elif not self.plan.usual or policy.kind in each.usual_for:
                     estimates.append(Estimate(*key, refusal=self.refusals[key]))
         return Evaluation(
             rounds=self.plan.layout.rounds, level=level, interval=interval, features=self.plan.view.map.name,
@@ -388,7 +380,7 @@ class Gathered:
         )  # fmt: skip
 
     def _estimate(
-        self, intervals: Bootstrap | Sequences, policy: LogSupport, each: Estimator, note: str | None
+        self, intervals: Bootstrap | Sequences, policy: LogSupport, each: Estimator, model_note: list[str]
     ) -> Estimate:
         key, first = (policy.name, each.name), self.policies[0]
         refusal = intervals.refusal(policy, each)
@@ -408,10 +400,12 @@ class Gathered:
                 if each.replayed:
                     bias = (policy.bias_bound + first.bias_bound) * (self.rewards[1] - self.rewards[0])
                 difference = Difference(first.name, gap, float(below[-1]) - bias, float(above[-1]) + bias)
-        said = [*(rule.reason(policy) for rule in each.notes), note]
+        upper, lower = (np.cumsum(part)[ends] for part in self.ratios[key])
+        rounds = np.minimum((ends + 1) * self.plan.layout.size, self.plan.layout.rounds)
+        running = Running(rounds=rounds, weight=lower, value=upper / lower, low=band[0], high=band[1])
         return Estimate(
             *key, value=self.value(key), low=low, high=high, refusal=refusal, difference=difference,
-            notes=tuple(text for text in said if text is not None), running=self._running(key, ends, band),
+            notes=(*each.remarks(policy), *model_note), running=running,
         )  # fmt: skip
 
     def _ends(self, key: Key) -> np.ndarray:
@@ -420,11 +414,6 @@ class Gathered:
         ends = np.unique(np.linspace(0, blocks - 1, min(POINTS, blocks)).round().astype(int))
         supported: np.ndarray = ends[np.cumsum(self.ratios[key][1])[ends] > 0]
         return supported
-
-    def _running(self, key: Key, ends: np.ndarray, band: Bounds) -> Running:
-        upper, lower = (np.cumsum(part)[ends] for part in self.ratios[key])
-        rounds = np.minimum((ends + 1) * self.plan.layout.size, self.plan.layout.rounds)
-        return Running(rounds=rounds, weight=lower, value=upper / lower, low=band[0], high=band[1])
 
     def _diagnostics(self, policy: LogSupport) -> Diagnostics:
         n = self.plan.layout.rounds
@@ -448,14 +437,14 @@ class Gathered:
         )
 
     def with_bias(self, policy: LogSupport, each: Estimator, low: Any, high: Any) -> tuple[Any, Any]:
-        """Bounds of the mean reward of the rounds kept, made bounds of the policy's value; see `rejection`."""
+        """Bounds of the policy's value from those of the mean reward of the rounds kept; see `rejection`."""
         if not each.replayed or not (s := policy.bias_bound):
             return low, high
         return (1 - s) * low + s * self.rewards[0], (1 - s) * high + s * self.rewards[1]
 
 
 class Bootstrap:
-    """Bootstrap-t intervals of all ratios, of their differences to the first policy's, and of dm - dr."""
+    """Bootstrap-t intervals of all ratios, of their differences from the first policy's, and of dm - dr."""
 
     def __init__(self, gathered: Gathered, level: float, seed: int | None) -> None:
         self.gathered, self.level = gathered, level
@@ -469,10 +458,7 @@ class Bootstrap:
         self.unjudged = self._unjudged() if modelled else set()
 
     def _unjudged(self) -> set[str]:
-        """The policies whose matched rounds alone have no interval, so that nothing tells how wrong a model of them is.
-
-        A policy that never matches rests on the model altogether, and is not among them.
-        """
+        """The policies that match some rounds, but too few for an interval that would show the error of a model."""
         matching = [policy for policy in self.gathered.policies if policy.total("match") > 0]
         if not matching:
             return set()
@@ -481,8 +467,7 @@ class Bootstrap:
         return {policy.name for policy, bound in zip(matching, low, strict=True) if not math.isfinite(bound)}
 
     def refusal(self, policy: LogSupport, each: Estimator) -> str | None:
-        """The reason why an estimate has no interval."""
-        if (reason := first_reason(each.no_interval, policy)) is not None:
+        if (reason := first_reason((TILTED, *each.no_interval), policy)) is not None:
             return reason
         if each.modelled and policy.name in self.unjudged and not policy.logged:
             return UNJUDGED_MODEL
@@ -491,35 +476,30 @@ class Bootstrap:
     def interval(
         self, policy: LogSupport, each: Estimator, ends: np.ndarray
     ) -> tuple[tuple[float | None, float | None], Bounds]:
-        """The interval of an estimate, and a band by the normal approximation that holds at each point by itself.
+        """The interval of an estimate, and a pointwise band by the normal approximation.
 
-        The band is NaN where fewer than FEWEST blocks have a numerator other than 0, and for dm: its model has seen all
-        rounds, so its error does not shrink along the way.
+        The band is NaN for dm, whose model has seen all rounds, and where fewer than FEWEST numerators are not 0.
         """
         gathered, key = self.gathered, (policy.name, each.name)
         i = self.index[key]
         low, high = gathered.with_bias(policy, each, self.bounds.low[i], self.bounds.high[i])
         upper, lower = gathered.ratios[key]
-        whole = upper.sum() / lower.sum()
-        e = upper - whole * lower  # centred, so that squares do not cancel
+        value = upper.sum() / lower.sum()
+        e = upper - value * lower  # centred, so that squares do not cancel
         weight = np.cumsum(lower)[ends]
         d = np.cumsum(e)[ends] / weight
         squares = [np.cumsum(part)[ends] for part in (e * e, e * lower, lower * lower)]
         error = np.sqrt(np.maximum(squares[0] - 2 * d * squares[1] + d * d * squares[2], 0.0)) / weight
         half = NormalDist().inv_cdf((1 + self.level) / 2) * error
         half[(np.cumsum(upper != 0)[ends] < FEWEST) | each.fitted_model] = np.nan
-        return (float(low), float(high)), gathered.with_bias(policy, each, whole + d - half, whole + d + half)
+        return (float(low), float(high)), gathered.with_bias(policy, each, value + d - half, value + d + half)
 
     def difference(self, policy: LogSupport, first: LogSupport, each: Estimator, at: np.ndarray) -> Bounds:
-        """Bounds of the difference of two estimates at the end of the log."""
         j = self.pairs[(policy.name, each.name), (first.name, each.name)]
         return self.bounds.difference_low[j : j + 1], self.bounds.difference_high[j : j + 1]
 
     def model_notes(self) -> dict[Key, str]:
-        """What to say of estimates by a model that differ from what they are checked by.
-
-        Nothing if chance allows the difference, or if it is small beside the error, as the bias of a ridge is.
-        """
+        """Notes on estimates that differ by more than chance, and notably, from those that they are checked by."""
         notes, bounds, gathered = {}, self.bounds, self.gathered
         policies = {policy.name: policy for policy in gathered.policies}
         records = {each.name: each for each in gathered.plan.records}
@@ -549,8 +529,7 @@ class Sequences:
         self.largest = min(math.inf if plan.clip is None else plan.clip, 1 / gathered.survey.smallest)
 
     def refusal(self, policy: LogSupport, each: Estimator) -> str | None:
-        """The reason why an estimate has no confidence sequence."""
-        reason = first_reason(each.no_sequence, policy)
+        reason = first_reason((TILTED, *each.no_sequence), policy)
         if reason is None and each.bounds is None and not policy.logged:
             return f"No interval: {each.name} is not a mean of bounded terms. Use ips or dr, or interval='bootstrap'."
         return reason
@@ -558,12 +537,10 @@ class Sequences:
     def interval(
         self, policy: LogSupport, each: Estimator, ends: np.ndarray
     ) -> tuple[tuple[float | None, float | None], Bounds]:
-        """The interval of an estimate, and its bounds after the blocks `ends`."""
         low, high = self.gathered.with_bias(policy, each, *self.sequence(policy, each, self.level, ends))
         return (float(low[-1]), float(high[-1])), (low, high)
 
     def sequence(self, policy: LogSupport, each: Estimator, level: float, at: np.ndarray) -> Bounds:
-        """Bounds of one estimate after the blocks `at`, without bias."""
         a, b, squares, _ = policy.columns(each)
         low, high = self._range(policy, each)
         return statistics.bernstein_by_fold(
@@ -574,8 +551,7 @@ class Sequences:
     def difference(self, policy: LogSupport, first: LogSupport, each: Estimator, at: np.ndarray) -> Bounds:
         """Bounds of the difference of two estimates, from the differences of their terms in every round.
 
-        The rounds that replay keeps differ from policy to policy, and policies that learn are played one by one: there
-        it is the difference of the bounds.
+        For replay and for policies that learn there are no common terms: then from the bounds of both.
         """
         if each.replayed or policy.learns or first.learns:
             mine, others = (self.sequence(one, each, 1 - (1 - self.level) / 2, at) for one in (policy, first))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
@@ -124,10 +123,6 @@ class Description:
     arm_rank: tuple[int, int]
     size: float
 
-    def plain(self) -> dict[str, Any]:
-        """As values that JSON can hold."""
-        return asdict(self)
-
 
 class _Sums:
     def __init__(self, view: View) -> None:
@@ -234,18 +229,7 @@ class _Sums:
 
 
 def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: None) -> Description:
-    """Describe a log, in one pass over it; `progress` is called with the rounds read since the last call.
-
-    Examples
-    --------
-    >>> from hybandits.logs.formats import opened
-    >>> from hybandits.logs.synthetic import SyntheticLog
-    >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
-    >>> with opened("clicks") as (log, _):
-    ...     description = describe(View(log))
-    >>> description.rounds, description.arms, round(description.reward, 3), description.uniform
-    (500, 27, 0.082, True)
-    """
+    """Describe a log, in one pass over it; `progress` is called with the rounds read since the last call."""
     log, sums, start = view.log, _Sums(view), 0
     for batch in log.batches():
         sums.add(batch, start)

@@ -23,11 +23,8 @@ from hybandits.evaluation.rejection import Rejection
 from hybandits.evaluation.targets import Learning, Logged, Target
 from hybandits.foundation.checks import FloatArray
 
-GUESSED = 0.001
-"""Share of a policy's choices on arms never shown, above which dm has no interval: nothing tells how wrong it is."""
-
-UNSEEN = 0.05
-"""Share of a policy's choices on arms never shown, above which weights say nothing about its value."""
+GUESSED, UNSEEN = 0.001, 0.05
+"""Shares of a policy's choices on arms never shown, above which dm has no interval, and weights are refused."""
 
 FEW, SCARCE = 5, 30
 """Effective rounds below which weighted estimates have no interval, and below which there is a warning."""
@@ -87,7 +84,6 @@ class Tally(NamedTuple):
     squares: float = 0.0
 
     def plus(self, other: Tally) -> Tally:
-        """The tally of the rounds of both."""
         return Tally(max(self[0], other[0]), *(a + b for a, b in zip(self[1:], other[1:], strict=True)))
 
 
@@ -101,7 +97,7 @@ TermsOf = Callable[[Terms], tuple[FloatArray, FloatArray]]
 
 
 def columns_of(functions: Sequence[TermsOf], terms: Terms, first: Terms) -> FloatArray:
-    """The columns (rounds, columns) that are summed up; `first` are the terms of the first policy."""
+    """The columns (rounds, columns) of `BlockSums.sums`; `first` are the terms of the first policy."""
     w = terms.weight
     columns = [np.ones(len(w)), w, w * w, terms.match, terms.match * terms.reward, terms.kept]
     for function in functions:
@@ -135,7 +131,7 @@ class BlockSums:
         )  # fmt: skip
 
     def add(self, blocks: slice, other: BlockSums) -> None:
-        """Add the sums of other rounds, which are in these blocks."""
+        """Add the sums of other rounds, which lie in these blocks."""
         self.sums[blocks] += other.sums
         self.mass += other.mass
         self.eligible += other.eligible
@@ -145,7 +141,7 @@ class BlockSums:
 
 @dataclass
 class LogSupport:
-    """A policy and what the log says about it, once the log has been read."""
+    """A policy and the sums that a pass over the log has made for it."""
 
     name: str
     target: Target | Learning
@@ -163,6 +159,7 @@ class LogSupport:
 
     def __post_init__(self) -> None:
         self.logged, self.learns = isinstance(self.target, Logged), isinstance(self.target, Learning)
+        self.kind = "learning" if self.learns else "fixed"
         self.rounds = self.layout.rounds
 
     def blocks(self, name: str) -> FloatArray:
@@ -171,11 +168,10 @@ class LogSupport:
         return by_block
 
     def total(self, name: str) -> float:
-        """One of the SUMS, over all rounds."""
         return float(self.blocks(name).sum())
 
     def columns(self, estimator: Estimator) -> list[FloatArray]:
-        """Numerator, denominator, squared numerator and product with the first policy's, each (blocks, folds)."""
+        """A, B, A^2 and the product of A with the first policy's, each (blocks, folds)."""
         first = len(SUMS) + 4 * self.estimators.index(estimator)
         return [self.data.sums[:, :, first + i] for i in range(4)]
 
@@ -188,7 +184,7 @@ class LogSupport:
 
     @property
     def effective_rounds(self) -> float:
-        """(sum w)^2 / sum w^2: how many rounds of equal weight would tell as much."""
+        """(sum w)^2 / sum w^2, the number of rounds of equal weight that would be as informative."""
         w, squares = self.total("weight"), self.total("weight squared")
         return w * w / squares if squares else 0.0
 
@@ -200,20 +196,19 @@ class LogSupport:
 
     @cached_property
     def unseen(self) -> np.ndarray:
-        """Arms that the policy shows and the log never did."""
+        """Arms that the policy shows and the log never showed."""
         return np.flatnonzero((self.survey.shown == 0) & (self.data.mass > 0))
 
     @property
     def unseen_share(self) -> float:
-        """The share of the policy's choices that are such arms."""
+        """The share of the policy's choices on unseen arms."""
         return float(self.data.mass[self.unseen].sum()) / self.rounds
 
     @property
     def overlaps(self) -> bool:
-        """False if too many of the policy's choices are such arms.
+        """False if too many of the policy's choices are on unseen arms.
 
-        Had an arm been shown with the smallest probability of the log whenever the policy may show it, the chance of
-        never seeing it would be below exp(-eligible rounds * smallest).
+        An arm with the log's smallest propensity would go unseen with a chance below exp(-eligible rounds * smallest).
         """
         expected = self.data.eligible[self.unseen] * min(self.survey.smallest, 1.0)
         hopeless = self.survey.smallest < math.inf and bool((expected > math.log(1000)).any())
@@ -320,9 +315,10 @@ class Estimator:
     checked_by : str or None
         The name of an estimator without a bias by the model: a note says if both differ by more than chance.
     refused, no_interval, no_sequence : tuple of Rule
-        Reasons for no estimate, no bootstrap interval, no confidence sequence.
+        Reasons for no estimate, no bootstrap interval, no confidence sequence, beside those of all estimators: lists
+        without a candidate, and tilted rounds.
     notes : tuple of Rule
-        What a reader of the estimate should know.
+        Remarks for a reader of the estimate.
     """
 
     name: str
@@ -339,9 +335,13 @@ class Estimator:
     no_sequence: tuple[Rule, ...] = ()
     notes: tuple[Rule, ...] = ()
 
-    def usual(self, policy: LogSupport) -> bool:
-        """True if it is computed by default for such a policy."""
-        return ("learning" if policy.learns else "fixed") in self.usual_for
+    def refusal(self, policy: LogSupport) -> str | None:
+        """The reason why there is no estimate."""
+        return first_reason((NO_CANDIDATE, *self.refused), policy)
+
+    def remarks(self, policy: LogSupport) -> list[str]:
+        """The notes that apply."""
+        return [reason for rule in (*self.notes, ROUGH) if (reason := rule.reason(policy)) is not None]
 
 
 # ------------------------------------------------------------------ rules
@@ -391,13 +391,12 @@ FITTED = Rule(
 )
 FIXED = Rule(
     lambda p: p.learns,
-    "The model is fitted to all rounds and cannot say what a policy that learns would earn before it has. Use replay, "
+    "The model is fitted to all rounds, so it cannot estimate a policy that learns on the way. Use replay, "
     "snips or dr, or freeze the policy with Frozen (on the command line: save it, and evaluate the file).",
 )
 TILTED = Rule(
     lambda p: p.learns and not p.exact,
-    "No interval: the policy learned from rounds that are tilted (see the notes), and nothing tells how far off its "
-    "value is.",
+    "No interval: the policy learned from tilted rounds (see the notes), so the error of its value is unknown.",
 )
 FEW_EFFECTIVE = Rule(
     lambda p: p.effective_rounds < FEW,
@@ -460,14 +459,14 @@ UNEQUAL_LISTS = Rule(
 
 
 def warnings_of(policy: LogSupport) -> tuple[str, ...]:
-    """What a reader of a policy's estimates should know before relying on any of them."""
+    """Warnings about all estimates of a policy."""
     if policy.data.tally.silent:
         return ()
     rules = [NEVER_SHOWN, CLIPPED]
     weighted = any(each.weighted for each in policy.estimators)
     if first_reason(WEIGHTS, policy) is None:
         rules += [SCARCE_WEIGHTS] * weighted + [WRONG_WEIGHTS] * (weighted or policy.rejection.rejects)
-    if any(each.replayed and first_reason(each.refused, policy) is None for each in policy.estimators):
+    if any(each.replayed and each.refusal(policy) is None for each in policy.estimators):
         rules += [SCARCE_MATCHES, UNEQUAL_LISTS]
     return tuple(reason for rule in rules if (reason := rule.reason(policy)) is not None)
 
@@ -517,10 +516,10 @@ ESTIMATORS: dict[str, Estimator] = {
             bounds=_range_of_rewards,
             replayed=True,
             usual_for=("learning",),
-            refused=(NO_CANDIDATE, *PROPENSITIES, OVERLAP_IN_REPLAY, MATCHED, KEPT),
-            no_interval=(TILTED, FEW_KEPT),
-            no_sequence=(TILTED, DRAWN),
-            notes=(UNIFORM, UNEVEN, BIASED, ROUGH),
+            refused=(*PROPENSITIES, OVERLAP_IN_REPLAY, MATCHED, KEPT),
+            no_interval=(FEW_KEPT,),
+            no_sequence=(DRAWN,),
+            notes=(UNIFORM, UNEVEN, BIASED),
         ),
         Estimator(
             name="ips",
@@ -528,20 +527,10 @@ ESTIMATORS: dict[str, Estimator] = {
             bounds=_range_of_weighted,
             weighted=True,
             usual_for=("fixed",),
-            refused=(NO_CANDIDATE, *WEIGHTS),
-            no_interval=(TILTED, FEW_EFFECTIVE),
-            no_sequence=(TILTED,),
-            notes=(ROUGH,),
+            refused=WEIGHTS,
+            no_interval=(FEW_EFFECTIVE,),
         ),
-        Estimator(
-            name="snips",
-            terms=_snips,
-            weighted=True,
-            refused=(NO_CANDIDATE, *WEIGHTS),
-            no_interval=(TILTED, FEW_EFFECTIVE),
-            no_sequence=(TILTED,),
-            notes=(ROUGH,),
-        ),
+        Estimator(name="snips", terms=_snips, weighted=True, refused=WEIGHTS, no_interval=(FEW_EFFECTIVE,)),
         Estimator(
             name="dm",
             terms=_dm,
@@ -549,7 +538,7 @@ ESTIMATORS: dict[str, Estimator] = {
             fitted_model=True,
             usual_for=("fixed",),
             checked_by="dr",
-            refused=(NO_CANDIDATE, FIXED, FITTED),
+            refused=(FIXED, FITTED),
             no_interval=(GUESSES,),
         ),
         Estimator(
@@ -559,10 +548,8 @@ ESTIMATORS: dict[str, Estimator] = {
             weighted=True,
             modelled=True,
             usual_for=("fixed",),
-            refused=(NO_CANDIDATE, FITTED, *WEIGHTS),
-            no_interval=(TILTED, FEW_EFFECTIVE),
-            no_sequence=(TILTED,),
-            notes=(ROUGH,),
+            refused=(FITTED, *WEIGHTS),
+            no_interval=(FEW_EFFECTIVE,),
         ),
     )
 }
@@ -570,7 +557,6 @@ ESTIMATORS: dict[str, Estimator] = {
 
 
 def records_of(estimators: Sequence[str | Estimator]) -> tuple[Estimator, ...]:
-    """The records of estimators that are given by name or as records."""
     records = [ESTIMATORS.get(each) if isinstance(each, str) else each for each in estimators]
     known = tuple(each for each in records if each is not None)
     if not known or len({each.name for each in known}) < len(records):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -74,7 +73,7 @@ class Statistics:
         rotate_rounds(self.view.user_and_pair(batch), batch.reward, groups, self.triangles, self.counts, self.seen)
 
     def _add_moments(self, more: int, mean: float, spread: float) -> None:
-        """Take so many further rewards into mean and spread; their rounds must not have been counted yet."""
+        """Update the mean and the spread of rewards; their rounds must not have been counted yet."""
         rounds = self.rounds
         difference = mean - self.reward_mean
         self.reward_mean += difference * more / (rounds + more)
@@ -98,7 +97,7 @@ class Statistics:
         )  # fmt: skip
 
     def rows(self) -> Summary:
-        """Rows that stand for all rounds: the same least squares problem, whose size does not grow with the rounds."""
+        """Rows with the same least squares problem as all rounds; their number does not grow with the rounds."""
         view = self.view
         groups = np.flatnonzero(self.counts)
         size = view.map.user_and_pair + 2
@@ -108,7 +107,7 @@ class Statistics:
         return Summary(np.repeat(view.group_arm[groups], size), x, z, reward)
 
     def moments(self) -> Moments:
-        """What the rows that stand for all rounds cannot say: counts and sums of features, and the rewards' moments.
+        """Counts and sums of features and moments of rewards, which do not follow from `rows`.
 
         Feature vec(u v') is not 0 where u and v are not, so `fill` of the counts and of v != 0 gives the counts of x
         and z. Likewise `fill` of the sums of u and p and of v gives their sums.
@@ -248,83 +247,41 @@ def collect(
 ) -> Statistics:
     """Statistics of rounds start..stop-1 for `least_squares`, `ridge_model` and `warm_start`, in one pass over them.
 
-    Parameters
-    ----------
-    view : View
-        The log with its features.
-    start, stop : int
-        The rounds; all of them by default.
-    engine : Engine, optional
-        Where the work runs; in this process if left out. Every engine gives the same bits.
-    progress : callable
-        Called with the number of rounds done since the last call.
-
-    Examples
-    --------
-    >>> from hybandits import HyIDS
-    >>> from hybandits.logs.formats import opened
-    >>> from hybandits.logs.synthetic import SyntheticLog
-    >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
-    >>> with opened("clicks") as (log, _):
-    ...     view = View(log)
-    ...     statistics = collect(view, stop=400)
-    >>> statistics.rounds
-    400
-    >>> fitted = least_squares(statistics)
-    >>> fitted.parameters, fitted.rank, round(fitted.residual, 2)
-    (192, 50, 0.27)
-    >>> policy = HyIDS(d1=view.d1, d2=view.d2, seed=0)
-    >>> warm_start(policy, statistics)
-    >>> policy.rounds
-    400
+    The work runs on `engine`, by default in this process; every engine gives the same bits. `progress` is called with
+    the number of rounds done since the last call. docs/logs.md has an example.
     """
     start, stop = round_range(view, start, stop)
-    whole = Statistics(view)
+    statistics = Statistics(view)
     for part in in_order(engine or SerialEngine(), collect_part, parts_of(view, start, stop), progress):
-        whole.merge(part)
-    return whole
+        statistics.merge(part)
+    return statistics
 
 
 # ------------------------------------------------------------------ models
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fitted:
-    """A least squares fit.
-
-    Attributes
-    ----------
-    model : RewardModel
-        The model.
-    rounds, parameters : int
-        The rounds that it was fitted to, and its parameters.
-    rank : int
-        How many parameters (or combinations of them) the rounds determine.
-    residual : float
-        The standard deviation of the residuals.
-    """
+class Fitted(NamedTuple):
+    """A least squares fit."""
 
     model: RewardModel
     rounds: int
+    """The rounds that the model was fitted to."""
     parameters: int
     rank: int
+    """The number of parameters, or combinations of them, that the rounds determine."""
     residual: float
+    """The standard deviation of the residuals."""
 
 
 def least_squares(statistics: Statistics, *, rcond: float = RCOND) -> Fitted:
     """The hybrid model that minimises the sum of squares; of all such models the one of least norm.
 
-    Parameters
-    ----------
-    statistics : Statistics
-        The rounds, as collected by `collect`, which has an example.
-    rcond : float
-        Directions weaker than this, relative to the strongest one, count as absent.
+    Directions weaker than `rcond`, relative to the strongest one, count as absent.
 
     Notes
     -----
     Arm by arm, the singular value decomposition of its z-part splits the arm's rows into those that determine
-    beta_i given theta, and the rest, which says nothing of beta_i and goes to the shared problem. With P_i = Z_i^+ T_i
+    beta_i given theta, and the rest, which is free of beta_i and goes to the shared problem. With P_i = Z_i^+ T_i
     the solutions are theta = theta_0 + N a for any a, beta_i = beta_i(theta_0) - P_i N a, N spanning what nothing
     determines; a minimises |theta|^2 + sum |beta_i|^2. Time and memory are linear in the number of arms.
     """
@@ -384,8 +341,7 @@ def _compact(rows: FloatArray, columns: int) -> FloatArray:
 
 
 def _factor(rows: FloatArray) -> FloatArray:
-    factor: FloatArray = np.asarray(np.linalg.qr(rows, mode="r"))
-    return factor
+    return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
 def ridge_model(statistics: Statistics, *, ridge: float = 1.0) -> tuple[RewardModel, HybridRidge]:
@@ -409,15 +365,9 @@ def ridge_model(statistics: Statistics, *, ridge: float = 1.0) -> tuple[RewardMo
 def warm_start(policy: Policy, statistics: Statistics) -> None:
     """Teach a policy everything in the statistics, as if it had learned the rounds one by one (up to rounding).
 
-    A policy that learns its settings ends up as if it had learned the rounds one by one and `refresh` had been called.
-
-    Parameters
-    ----------
-    policy : Policy
-        A policy with d1 and d2 of the view. It must learn from sums (`Policy.learns_from_sums`), as all policies do
-        whose estimator is a ridge regression; for the others there is `learn_log`.
-    statistics : Statistics
-        The rounds, as collected by `collect`, which has an example.
+    The policy must have d1 and d2 of the view and learn from sums (`Policy.learns_from_sums`), as all policies do
+    whose estimator is a ridge regression; for the others there is `learn_log`. A policy that learns its settings ends
+    up as if `refresh` had been called, too.
     """
     view = statistics.view
     if (policy.d1, policy.d2) != (view.d1, view.d2):

@@ -71,12 +71,8 @@ class RewardModel:
         weights, constant = self.per_group(view)
         return np.ascontiguousarray(weights[view.group]), constant[view.group]
 
-    def means(self, view: View, batch: Batch, entries: tuple[FloatArray, FloatArray] | None = None) -> FloatArray:
-        """The mean reward of every candidate (rounds, most candidates), -inf beyond a round's last one.
-
-        For many batches, compute `entries` once with `per_entry`.
-        """
-        weights, constant = self.per_entry(view) if entries is None else entries
+    def means(self, view: View, batch: Batch, weights: FloatArray, constant: FloatArray) -> FloatArray:
+        """The mean reward of every candidate by `per_entry`, (rounds, most candidates), -inf beyond the last one."""
         sizes = view.sizes[batch.pool]
         out = np.full((batch.rounds, int(sizes.max())), -np.inf)
         mean_rewards(batch.user, view.pair(batch), batch.pool, view.offsets, weights, constant, out)
@@ -151,21 +147,6 @@ class LogWorld:
         Standard deviation of the noise.
     seed : int
         Seed of the noise.
-
-    Examples
-    --------
-    >>> from hybandits import HyThompson
-    >>> from hybandits.logs.formats import opened
-    >>> from hybandits.logs.synthetic import SyntheticLog
-    >>> from hybandits.evaluation.fit import collect, least_squares
-    >>> from hybandits.simulation.play import cumulative_regret
-    >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
-    >>> with opened("clicks") as (log, _):
-    ...     view = View(log)
-    ...     world = LogWorld(view, least_squares(collect(view, stop=400)).model, start=400, noise=0.1)
-    ...     regret = cumulative_regret(HyThompson(d1=view.d1, d2=view.d2, seed=0), world, 100)
-    >>> bool(regret[-1] >= regret[0] >= 0)
-    True
     """
 
     fresh_contexts = False
@@ -203,7 +184,7 @@ class LogWorld:
         entries = self.model.per_entry(self.view)
         for batch in self.view.log.batches(self.start, self.start + horizon):
             for piece, rounds in expand(batch):
-                means = self.model.means(self.view, piece, entries)
+                means = self.model.means(self.view, piece, *entries)
                 yield Block(rounds, means, means.max(axis=1))
 
     def noise_stream(self, trial: int = 0) -> np.random.Generator:

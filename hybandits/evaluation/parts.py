@@ -31,7 +31,7 @@ FOLD_ROUNDS = 1024
 """Consecutive rounds that go to the same fold."""
 
 ROUNDING = 1e-3
-"""How far a propensity may be off, relatively: logs often give propensities with few digits."""
+"""The relative tolerance of propensities: logs often give few digits."""
 
 
 class Part(NamedTuple):
@@ -127,7 +127,7 @@ class Survey:
     """Propensities, rewards and lists of some rounds of a log."""
 
     shown: np.ndarray
-    """How often every arm was shown."""
+    """The rounds in which each arm was shown."""
     rounds: int = 0
     missing: int = 0
     """Rounds without a propensity."""
@@ -145,7 +145,7 @@ class Survey:
     """The number of candidates of the shortest list."""
     longest: int = 0
     histogram: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
-    """How many propensities lie in (0.99^(i + 1), 0.99^i]."""
+    """Counts of propensities in (0.99^(i + 1), 0.99^i]."""
 
     @classmethod
     def of(cls, view: View) -> Survey:

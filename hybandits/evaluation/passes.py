@@ -18,7 +18,7 @@ This is right if rewards are linear in the features. If they are not, dm is bias
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -68,7 +68,7 @@ def survey_part(task: LogPart, report: Report) -> Survey:
 # ------------------------------------------------------------------ terms
 
 ROUND = np.dtype([(name, float) for name in ("total", "match", "padded", "direct", "within", "shown")])
-"""What `add_choices` writes for a round: the sum of pi, pi(shown), pi on filled-up places, and what the model says."""
+"""The output of `add_choices` per round: sum of pi, pi(shown), pi on filled-up places, and means by the model."""
 
 
 def terms_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
@@ -78,7 +78,7 @@ def terms_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
     for batch in walk.view.log.batches(start, task.part.stop):
         if not walk.learns:
             walk.survey.add(walk.view, batch)
-        for piece, rounds in walk.expander(batch, start) if walk.expander else _pieces(batch):
+        for piece, rounds in walk.expander(batch, start):
             # Without a model there is no need for folds.
             fold = layout.fold(start, piece.rounds) if task.models else np.zeros(piece.rounds, np.int64)
             block = layout.block(start, piece.rounds) - blocks.start
@@ -90,40 +90,32 @@ def terms_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
     return walk.survey, walk.sums
 
 
-def _pieces(batch: Batch) -> Iterator[tuple[Batch, None]]:
-    for first in range(0, batch.rounds, 8192):
-        yield batch.part(first, first + 8192), None
-
-
 class Walk:
-    """Policies on their way through a part of a log, and what is counted for them."""
+    """Policies on their way through a part of a log, and their sums."""
 
     def __init__(self, task: LogPart) -> None:
         self.task, self.view = task, view_of(task.part.view)
         view, layout, blocks = self.view, task.layout, task.layout.touched(task.part.start, task.part.stop)
         self.learns = isinstance(task.targets[0], Learning)
-        self.survey = Survey.of(view)
+        self.survey, self.expander = Survey.of(view), Expander(view)
         shape = (len(view.group_arm), view.map.user_and_pair + 1) if task.features else (0, 0)
-        self.sums = [
-            BlockSums.empty(blocks.stop - blocks.start, layout.folds, len(view.names), len(task.terms), shape)
-            for _ in task.targets
-        ]
-        self.choices = [
-            target.playing(view, task.rejection) if isinstance(target, Learning) else target.prepared(view)
-            for target in task.targets
-        ]
-        self.expander = Expander(view) if any(target.wants_features for target in task.targets) else None
+        self.sums, self.choices = [], []
+        for target in task.targets:
+            size = blocks.stop - blocks.start, layout.folds, len(view.names), len(task.terms)
+            self.sums.append(BlockSums.empty(*size, shape))
+            playing = target.playing(view, task.rejection) if isinstance(target, Learning) else target.prepared(view)
+            self.choices.append(playing)
         self.weights, self.constant = np.zeros((1, 1, 1)), np.zeros((1, 1))
         if task.models:
             self.weights, self.constant = stacked(task.models, view)
 
-    def terms(self, j: int, piece: Batch, rounds: Rounds | None, start: int, fold: np.ndarray) -> Terms:
+    def terms(self, j: int, piece: Batch, rounds: Rounds, start: int, fold: np.ndarray) -> Terms:
         """The terms of policy j in some rounds; what else is counted is added to its sums."""
         task, view, target, sums = self.task, self.view, self.task.targets[j], self.sums[j]
         if isinstance(target, Logged):  # its value is the mean reward, whatever the estimator
-            one = np.ones(piece.rounds)
+            ones = np.ones(piece.rounds)
             sums.tally = sums.tally.plus(Tally(largest=1.0))
-            return Terms(piece.reward, one, one, one, piece.reward, piece.reward, piece.reward)
+            return Terms(piece.reward, ones, ones, ones, piece.reward, piece.reward, piece.reward)
         n, counts, first = piece.rounds, view.sizes[piece.pool], view.offsets[piece.pool]
         pi = np.ascontiguousarray(self.choices[j](piece, rounds), dtype=np.float64)
         if pi.shape != (n, int(counts.max())):
@@ -296,13 +288,13 @@ def add_influence(  # type: ignore[no-untyped-def]
 def spread_features(code, du, sums, group_vector, group_arm, vectors, x, own):  # type: ignore[no-untyped-def]
     """Phi from the sums of (u, p, 1) by group: x (d1,), own (arms, d2)."""
     m = sums.shape[1] - 1
-    some_x, some_z = np.zeros(x.shape[0]), np.zeros(own.shape[1])
+    x_g, z_g = np.zeros(x.shape[0]), np.zeros(own.shape[1])
     for g in range(sums.shape[0]):
-        fill(code, sums[g, :du], sums[g, du:m], vectors[group_vector[g]], sums[g, m], some_x, some_z)
+        fill(code, sums[g, :du], sums[g, du:m], vectors[group_vector[g]], sums[g, m], x_g, z_g)
         for k in range(x.shape[0]):
-            x[k] += some_x[k]
+            x[k] += x_g[k]
         for k in range(own.shape[1]):
-            own[group_arm[g], k] += some_z[k]
+            own[group_arm[g], k] += z_g[k]
 
 
 def solve(

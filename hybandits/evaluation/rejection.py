@@ -78,8 +78,8 @@ def rejection_for(survey: Survey, keep: float | None, seed: int | None, *, learn
 
     By default (`keep` is None), no round is rejected where choice was uniform. Elsewhere c is the smallest propensity,
     which is exact. Where a policy that learns would learn fewer than ENOUGH rounds with that, c is ENOUGH / rounds, or
-    the propensity below which the share RARE of the rounds lies if that is smaller. Above the largest propensity every
-    round that matches is kept, so c is at most the largest.
+    the propensity below which the share RARE of the rounds lies if that is smaller. c is at most the largest
+    propensity, with which every match is kept.
     """
     if not survey.sound or (keep is None and not survey.uneven):
         return Rejection()

@@ -77,7 +77,7 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostics:
-    """How well the log supports the estimates of one policy.
+    """Diagnostics of how well the log supports the estimates of one policy.
 
     Attributes
     ----------

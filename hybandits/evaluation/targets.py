@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,7 +25,7 @@ SAMPLED_DRAWS = 100
 """Draws that stand for the probabilities of a policy that samples, unless its propensity_draws says how many."""
 
 NEXT_DRAW = 2**40
-"""How far apart the decisions of two draws are numbered: beyond the rounds of any log."""
+"""The offset of decision numbers between two draws: beyond the rounds of any log."""
 
 RULE = ("choose", "propensities", "_pick", "_propensities")
 """The methods that say how a policy chooses; a user's subclass that overrides one of them is asked round by round."""
@@ -33,9 +33,10 @@ RULE = ("choose", "propensities", "_pick", "_propensities")
 CLICK_NOISE = 0.5
 """A click is 0 or 1, so its standard deviation is at most 1/2."""
 
-ChoiceProbabilities = Callable[[Batch, Rounds | None], FloatArray]
+ChoiceProbabilities = Callable[[Batch, Rounds], FloatArray]
 """Takes rounds of a log, and returns the probability of every candidate, of shape (rounds, most candidates). Entries
-beyond a round's last candidate are 0. A row of zeros says that the policy shows nothing in that round."""
+beyond a round's last candidate are 0. A row of zeros says that the policy shows nothing in that round.
+`rounds.features(t)` are x and z of the candidates of round t."""
 
 
 @runtime_checkable
@@ -47,8 +48,6 @@ class Target(Protocol):
     A policy that shows the first candidate of every list:
 
     >>> class First:
-    ...     wants_features = False
-    ...
     ...     def prepared(self, view):
     ...         def probabilities(batch, rounds):
     ...             chosen = np.zeros((batch.rounds, view.sizes[batch.pool].max()))
@@ -60,11 +59,6 @@ class Target(Protocol):
     True
     """
 
-    @property
-    def wants_features(self) -> bool:
-        """Whether the function that `prepared` returns needs features. If so, its second argument is the rounds to
-        play, and `rounds.features(t)` are x and z of the candidates of round t; else it is None."""
-
     def prepared(self, view: View) -> ChoiceProbabilities:
         """The function that gives the choice probabilities; called once per part of the log."""
 
@@ -73,16 +67,8 @@ class Target(Protocol):
 class UniformChoice:
     """Every candidate with the same probability, "uniform" for short."""
 
-    wants_features: ClassVar[bool] = False
-
     def prepared(self, view: View) -> ChoiceProbabilities:
-        sizes = view.sizes
-
-        def choice_probabilities(batch: Batch, rounds: Rounds | None) -> FloatArray:
-            n = sizes[batch.pool]
-            return _even(n, n.max())
-
-        return choice_probabilities
+        return lambda batch, rounds: _even(rounds.counts, rounds.index.shape[1])
 
 
 @dataclass(frozen=True)
@@ -90,16 +76,11 @@ class Always:
     """The same arm in every round, "always:ARM" for short; refused unless the arm is a candidate in every round."""
 
     arm: Hashable
-    wants_features: ClassVar[bool] = False
 
     def prepared(self, view: View) -> ChoiceProbabilities:
-        number = view.names.index(self.arm)
-
-        def choice_probabilities(batch: Batch, rounds: Rounds | None) -> FloatArray:
-            n = view.sizes[batch.pool]
-            places = np.arange(n.max())
-            entries = view.offsets[batch.pool][:, None] + np.minimum(places, n[:, None] - 1)
-            return np.where((view.arm[entries] == number) & (places < n[:, None]), 1.0, 0.0)
+        def choice_probabilities(batch: Batch, rounds: Rounds) -> FloatArray:
+            shown = np.array([arm == self.arm for arm in rounds.arms])[rounds.index]
+            return np.where(shown & (np.arange(shown.shape[1]) < rounds.counts[:, None]), 1.0, 0.0)
 
         return choice_probabilities
 
@@ -108,10 +89,8 @@ class Always:
 class Logged:
     """The log's own policy, "logged" for short: its value is the mean reward, whatever the estimator."""
 
-    wants_features: ClassVar[bool] = False
-
     def prepared(self, view: View) -> ChoiceProbabilities:
-        return lambda batch, rounds: np.zeros((batch.rounds, 1))
+        return lambda batch, rounds: np.zeros(rounds.index.shape)
 
 
 class _Saved:
@@ -159,8 +138,6 @@ class Learning(_Saved):
         As for `Frozen`.
     """
 
-    wants_features: ClassVar[bool] = True
-
     def playing(self, view: View, rejection: Rejection) -> ChoiceProbabilities:
         """The function that plays rounds one after the other, in order, and learns those that match and are kept.
 
@@ -168,8 +145,7 @@ class Learning(_Saved):
         """
         policy, own = self.policy(), self.viewed(view)
 
-        def choices(batch: Batch, rounds: Rounds | None) -> FloatArray:
-            assert rounds is not None
+        def choices(batch: Batch, rounds: Rounds) -> FloatArray:
             kept = rejection.drawn(rounds.first, batch.propensity)
             rewards = np.full(rounds.index.shape, np.nan)
             learned = np.flatnonzero((batch.chosen < rounds.counts) & (kept > 0))
@@ -200,23 +176,20 @@ class Frozen(_Saved):
     the policy's seed and the number of the round: they are unbiased, and their noise is part of the interval.
     """
 
-    wants_features: ClassVar[bool] = True
-
     def prepared(self, view: View) -> ChoiceProbabilities:
         policy, own = self.policy(), self.viewed(view)
         for start in range(0, len(own.names), 4096):
             names = own.names[start : start + 4096]
             policy.choose(np.zeros((len(names), own.d1)), np.zeros((len(names), own.d2)), names)
 
-        def choice_probabilities(batch: Batch, rounds: Rounds | None) -> FloatArray:
-            assert rounds is not None
+        def choice_probabilities(batch: Batch, rounds: Rounds) -> FloatArray:
             return probabilities(policy, _with_map_of(rounds, own, batch))
 
         return choice_probabilities
 
 
 def _with_map_of(rounds: Rounds, view: View, batch: Batch) -> Rounds:
-    """The same rounds, those of a batch, with features by the map of this view of the log."""
+    """The rounds of a batch with features by the map of another view of the log."""
     source = rounds.source
     assert source is not None
     most = rounds.index.shape[1]
@@ -258,22 +231,23 @@ def _even(counts: np.ndarray, most: int) -> FloatArray:
     return np.where(np.arange(most) < counts[:, None], 1.0 / counts[:, None], 0.0)
 
 
+def _named_target(name: str, view: View) -> Target | None:
+    """The target "uniform", "logged" or "always:ARM"; None for other names."""
+    word, colon, arm = name.partition(":")
+    if word.lower() == "always" and colon:
+        return Always(next((known for known in view.names if str(known) == arm), arm))
+    targets: dict[str, Target] = {"uniform": UniformChoice(), "logged": Logged()}
+    return targets.get(name.lower())
+
+
 def target_of(given: Target | Learning | Policy | str, view: View) -> Target | Learning:
     """The target that a value of `targets` stands for; a bare policy is frozen."""
     target: Any = Frozen(given) if isinstance(given, Policy) else given
-    if isinstance(given, str):
-        word, colon, arm = given.partition(":")
-        if given.lower() == "uniform":
-            target = UniformChoice()
-        elif given.lower() == "logged":
-            target = Logged()
-        elif word.lower() == "always" and colon:
-            target = Always(next((name for name in view.names if str(name) == arm), arm))
-        else:
-            raise ValueError(
-                f"{given!r} is not a policy: give 'uniform', 'logged', 'always:ARM', a policy, Frozen(policy) or "
-                "Learning(policy)"
-            )
+    if isinstance(given, str) and (target := _named_target(given, view)) is None:
+        raise ValueError(
+            f"{given!r} is not a policy: give 'uniform', 'logged', 'always:ARM', a policy, Frozen(policy) or "
+            "Learning(policy)"
+        )
     if isinstance(target, Always) and target.arm not in view.names:
         raise ValueError(f"the log has no arm {target.arm!r} to show always: its arms are {checks.short(view.names)}")
     if isinstance(target, _Saved):
@@ -301,13 +275,11 @@ def policy_for(view: View, spec: str, *, horizon: int, seed: int | None = None) 
 
 def target_for(
     view: View, spec: str, *, saved: Mapping[str, Policy], horizon: int, seed: int | None = None
-) -> Frozen | Learning | str:
+) -> Target | Learning:
     """The target of a key of `saved`, "uniform", "logged", "always:ARM", or a policy that learns (`policy_for`)."""
     if spec in saved:
         return Frozen(saved[spec])
-    if spec.lower() in ("uniform", "logged") or spec.lower().startswith("always:"):
-        return spec
-    return Learning(policy_for(view, spec, horizon=horizon, seed=seed))
+    return _named_target(spec, view) or Learning(policy_for(view, spec, horizon=horizon, seed=seed))
 
 
 # ------------------------------------------------------------------ what a policy was fitted to
@@ -327,12 +299,12 @@ def note_fit(policy: Policy, view: View, rounds: int) -> None:
 
 
 def noted_features(policies: Mapping[str, Policy]) -> dict[str, str]:
-    """The map of features that each of these policies was fitted with, where it is noted."""
+    """The feature maps that policies were fitted with, where noted."""
     return {name: policy.notes["features"] for name, policy in policies.items() if "features" in policy.notes}
 
 
 def common_features(policies: Mapping[str, Policy]) -> str | None:
-    """The map of features that all these policies were fitted with; None if they differ or none of them says."""
+    """The feature map that all these policies were fitted with; None if they differ or it is not noted."""
     maps = set(noted_features(policies).values())
     return maps.pop() if len(maps) == 1 else None
 
@@ -359,6 +331,6 @@ def check_fitted(policies: Mapping[str, Policy], view: View) -> None:
 
 
 def rounds_learned(policy: Policy, view: View) -> int:
-    """How many rounds at the start of this very log the policy was fitted to; 0 if it was fitted to another."""
+    """The number of first rounds of this log that the policy was fitted to; 0 if it was fitted to another log."""
     fitted_to = policy.notes.get("fitted_to", {})
     return int(fitted_to.get("rounds", 0)) if fitted_to.get("content") == view.log.about["content"] else 0

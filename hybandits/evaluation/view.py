@@ -28,10 +28,7 @@ PLACES = 20
 
 
 def usual_map(log: Log) -> tuple[str, str]:
-    """The feature map that suits a log, by name, and why: "das" if arms differ in their features, otherwise "li".
-
-    If they do not, das gives all candidates the same x and z. Pair features are added to x if the log has any.
-    """
+    """The feature map that suits a log, and why: "das" if arms differ in their features, otherwise "li", plus pairs."""
     name, why = "li", "the arms have no features that tell them apart, so each learns from the user's"
     if len(log.vectors) and (log.vectors != log.vectors[0]).any():
         name, why = "das", "the arms have features of their own"
@@ -51,7 +48,7 @@ class Recipe(NamedTuple):
 
 
 class View:
-    """A log with a feature map and a notion of arms: everything that is needed to play its rounds.
+    """A log with a feature map and a notion of arms.
 
     Parameters
     ----------
@@ -115,17 +112,14 @@ class View:
 
     @property
     def d1(self) -> int:
-        """Length of x."""
         return self.map.d1
 
     @property
     def d2(self) -> int:
-        """Length of z."""
         return self.map.d2
 
     @property
     def sizes(self) -> np.ndarray:
-        """The number of candidates of every pool."""
         return np.diff(self.offsets)
 
     def recipe(self) -> Recipe:
@@ -139,11 +133,6 @@ class View:
     def rows(self, batch: Batch) -> tuple[list[Hashable], FloatArray, FloatArray]:
         """Arm, x and z of what was shown in every round. It must be among the candidates (see `shown`)."""
         entries = self.shown(batch)
-        if (entries < 0).any():
-            raise LogError(
-                f"In {int((entries < 0).sum()):,} of {batch.rounds:,} rounds the arm shown is beyond the {PLACES} "
-                "places that are kept. Leave these rounds out first."
-            )
         x, z = np.empty((batch.rounds, self.d1)), np.empty((batch.rounds, self.d2))
         known = np.ascontiguousarray(self.user_and_pair(batch))
         fill_shown(self.map.code, self.map.user, known, self.vector[entries], self.vectors, x, z)
@@ -183,10 +172,9 @@ def fill_shown(code, du, known, vector, vectors, x, z):  # type: ignore[no-untyp
 
 
 class Expander:
-    """Turns the batches of a log, in order, into rounds to play.
+    """Turns the batches of a log, in order, into rounds to play, in blocks of at most `numbers` features.
 
-    An arm that is new to the log is a candidate in the first round of a block, as worlds promise. Features are computed
-    as rounds are played, but a block has at most `numbers` of them: there is no progress until it has been played.
+    An arm that is new to the log is a candidate in the first round of a block, as worlds promise.
     """
 
     def __init__(self, view: View, *, numbers: int = BLOCK_NUMBERS) -> None:
@@ -201,7 +189,7 @@ class Expander:
         while start < batch.rounds:
             each = view.d1 + view.d2 + 1
             pool = batch.pool[start : start + max(1, self._numbers // (int(view.sizes[batch.pool[start]]) * each))]
-            # Every round takes the room of the round with the most candidates.
+            # Every round takes the space of the round with the most candidates.
             pool = pool[: max(1, self._numbers // (int(view.sizes[pool].max()) * each))]
             self._met[self._arms(pool[0])] = True
             first_rounds = np.unique(pool, return_index=True)[1]
@@ -212,9 +200,7 @@ class Expander:
             start += len(pool)
 
     def _arms(self, pool: int) -> np.ndarray:
-        """The arms of a list of candidates."""
-        arms: np.ndarray = self.view.arm[self.view.offsets[pool] : self.view.offsets[pool + 1]]
-        return arms
+        return np.asarray(self.view.arm[self.view.offsets[pool] : self.view.offsets[pool + 1]])
 
     def _rounds(self, batch: Batch, number: int) -> Rounds:
         view = self.view

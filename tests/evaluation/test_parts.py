@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybandits.engines import ProcessEngine, SerialEngine
+from hybandits.engines import ProcessEngine
 from hybandits.evaluation import fit, parts
 from hybandits.evaluation.parts import (
     BLOCKS,
@@ -82,14 +82,6 @@ def test_results_come_in_the_order_of_the_tasks() -> None:
     assert told == [1, 2, 1, 2, 1, 2]
 
 
-def test_a_result_is_handed_on_before_the_next_task_is_done() -> None:
-    done: list[int] = []
-    results = in_order(SerialEngine(), lambda task, report: done.append(task) or task, [1, 2])
-    assert next(results) == 1
-    assert done == [1]
-    results.close()  # type: ignore[attr-defined]
-
-
 def killing(task: Any, report: Any) -> Any:
     """`fit.collect_part`, killed the first time it comes to the second part."""
     part, mark = task
@@ -132,12 +124,6 @@ def test_every_round_is_in_one_block_and_one_fold(start: int, stop: int, folds: 
     np.testing.assert_array_equal(
         np.concatenate([layout.fold(start, middle - start), layout.fold(middle, stop - middle)]), fold
     )
-
-
-def test_a_short_log_is_kept_round_by_round() -> None:
-    layout = BlockLayout.of(100, 100 + BLOCKS, 2)
-    assert (layout.size, layout.blocks) == (1, BLOCKS)
-    assert layout.touched(150, 152) == slice(50, 52)
 
 
 def survey_of(view: View, start: int = 0, stop: int | None = None) -> Survey:

@@ -1,4 +1,4 @@
-"""What cannot be estimated, what has no interval, and what is warned of."""
+"""Refusals of estimates and intervals, and warnings."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def test_a_model_alone_says_nothing_of_learning_policies(uniform_view: View) -> 
     evaluation = evaluate(uniform_view, {"it": Learning(HyLinUCB(d1=9, d2=3))}, estimators=names)
     for name in ("replay", "ips", "snips", "dr"):
         assert evaluation.of("it", name).value is not None
-    assert "before it has" in str(evaluation.of("it", "dm").refusal)
-    assert "before it has" in refusal(uniform_view, Learning(HyLinUCB(d1=9, d2=3)), "dm")
+    assert "learns on the way" in str(evaluation.of("it", "dm").refusal)
+    assert "learns on the way" in refusal(uniform_view, Learning(HyLinUCB(d1=9, d2=3)), "dm")
 
 
 def test_too_few_rounds_for_folds(view: View) -> None:

@@ -130,19 +130,9 @@ def even(users: np.ndarray, places: int) -> np.ndarray:
 
 
 def softmax(users: np.ndarray, places: int) -> np.ndarray:
-    """Likes the arms that earn little, so that plain matching would be misleading."""
+    """Prefer arms of low reward, so that plain matching would be misleading."""
     score = np.exp(users[:, 1:2] * np.array([-1.0, 1.0, -0.5, 0.0])[:places])
     return np.asarray(0.3 / places + 0.7 * score / score.sum(axis=1, keepdims=True))
-
-
-def epsilon_greedy(users: np.ndarray, places: int) -> np.ndarray:
-    best = np.where(users[:, 1] > 0, 1, 0)
-    return np.asarray(0.4 / places + 0.6 * np.eye(places)[best])
-
-
-def by_position(users: np.ndarray, places: int) -> np.ndarray:
-    share = 0.6 ** np.arange(places)
-    return np.tile(share / share.sum(), (len(users), 1))
 
 
 def logged_by(rule: Callable[[np.ndarray, int], np.ndarray], seed: tuple[int, ...]) -> Callable[[dict[str, Any]], None]:
@@ -172,8 +162,6 @@ def shuns_the_best(users: np.ndarray, places: int) -> np.ndarray:
     [
         (even, 120, None),
         (softmax, 240, 0.075),
-        (epsilon_greedy, 240, 0.075),
-        (by_position, 240, 0.075),
         (shuns_the_best, 1500, None),
     ],
 )
@@ -266,7 +254,7 @@ def test_a_policy_that_learned_from_tilted_rounds_has_no_interval(tmp_path: Path
             estimate = evaluation.of("it", name)
             assert estimate.value is not None
             assert (estimate.low, estimate.high) == (None, None)
-            assert "learned from rounds that are tilted" in str(estimate.refusal)
+            assert "learned from tilted rounds" in str(estimate.refusal)
             assert "A rough number. keep = 0.0833 is above the smallest propensity, 0.04" in estimate.notes[-1]
             assert "Exact: keep=0.04, which leaves about 24 rounds" in estimate.notes[-1]
             assert not any("at most" in note for note in estimate.notes)
@@ -276,27 +264,6 @@ def test_a_policy_that_learned_from_tilted_rounds_has_no_interval(tmp_path: Path
     (alone,) = evaluate(view, {"it": targets["it"]}, estimators=["snips"]).estimates
     assert alone.low is None
     assert len(alone.notes) == 1
-
-
-@pytest.mark.slow
-def test_intervals_with_a_larger_keep_cover(tmp_path: Path) -> None:
-    """60 logs of 600 rounds, a policy that draws, and c = 0.2 where the rewards are such that the bias shows.
-
-    Intervals include a bound of the bias, so they hold in 95 % at least: under 52 of 60 comes with a chance below 1 %.
-    Seeds are fixed.
-    """
-    truth, held, plain = 0.45, 0, 0  # 0.3 * (0 + 1 + 2 + 3) / 4
-    for i in range(60):
-        change = logged_by(shuns_the_best, (28, i))
-        view = View(write_log(tmp_path / str(i), 600, seed=1, pools=SAME[:1], change=change))
-        gathered = EvaluationPlan(view, {"it": "uniform"}, estimators=["replay"], keep=0.2).gather()
-        estimate = gathered.evaluation().of("it", "replay")
-        held += bool(estimate.low <= truth <= estimate.high)
-        gathered.policies[0].shares_left_out = 0.0, 0.0
-        estimate = gathered.evaluation().of("it", "replay")
-        plain += bool(estimate.low <= truth <= estimate.high)
-    assert held >= 52
-    assert plain < 52, "without the bound they would not"
 
 
 def test_a_uniform_log_is_called_uniform(uniform_view: View) -> None:
@@ -336,15 +303,3 @@ def test_too_little_is_left(view: View) -> None:
     assert any("Do not rely on replay" in warning for warning in evaluation.diagnostics["it"].warnings)
     evaluation = evaluate(view, targets, estimators=["replay"], keep=1e-6)
     assert "0 are kept, with keep = 1e-06" in str(evaluation.of("it", "replay").refusal)
-
-
-def test_sequences_of_policies_that_learn(tmp_path: Path) -> None:
-    view = View(write_log(tmp_path / "log", 3000, clicks=True))
-    targets = {"uniform": "uniform", "it": Learning(Greedy(d1=9, d2=3))}
-    evaluation = evaluate(view, targets, estimators=["replay", "ips", "dr"], interval="bernstein")
-    for name in ("replay", "ips", "dr"):
-        estimate = evaluation.of("it", name)
-        assert 0 <= estimate.low < estimate.value < estimate.high <= 1
-    difference = evaluation.of("it", "dr").difference
-    assert difference is not None
-    assert difference.low < difference.value < difference.high
