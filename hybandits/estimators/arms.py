@@ -12,12 +12,8 @@ from numpy.typing import NDArray
 from hybandits.estimators.inputs import check_finite, checked_matrices, id_list
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, ready
-from hybandits.kernels import arrow
 
 Slots = NDArray[np.int64]
-
-MANY = 16
-"""From this number of candidates on, duplicates are found faster by comparing slots than by a set of ids."""
 
 
 class Candidates(NamedTuple):
@@ -349,7 +345,9 @@ class ArmTable(ABC):
             if self._last_epoch == self.epoch and arms == self._last_ids:
                 return self._last_slots
             slots = np.fromiter(map(self._slots.__getitem__, arms), np.int64, len(arms))
-            if (len(arms) < MANY or not arrow.distinct(slots)) and len(set(arms)) != len(arms):
+            seen = np.zeros(len(self.pulls) + 1, bool)
+            seen[slots] = True  # the last for -1
+            if np.count_nonzero(seen) < len(arms) and len(set(arms)) != len(arms):
                 return None
         except (KeyError, TypeError, ValueError):  # an id that is unknown, not hashable or not comparable
             return None

@@ -49,11 +49,6 @@ def rank(moments: FloatArray, *, rcond: float) -> int:
     return int((values > rcond**2 * max(values[-1], 0.0)).sum()) if values[-1] > 0 else 0
 
 
-def smallest_or_zero(moments: FloatArray, *, rcond: float) -> float:
-    """lambda_min of a matrix of second moments; exactly 0 where `rank` says that a direction is absent."""
-    return float(smallest(moments)) if rank(moments, rcond=rcond) == len(moments) else 0.0
-
-
 def _sizes(moments: FloatArray) -> FloatArray:
     """What to divide columns by to bring them to the same size: roots of the diagonal, 1 where that is 0."""
     sizes: FloatArray = np.sqrt(np.where(np.diag(moments) > 0, np.diag(moments), 1.0))

@@ -23,7 +23,6 @@ from hybandits.estimators.ridge import (
     put_back,
     theta_of,
 )
-from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow, empirical_bayes, evidence, memories
 
@@ -34,38 +33,37 @@ NEW_ARM = 0
 """The slot whose block is that of an arm before any data."""
 
 BUDGET = 20e6
-"""Floating-point operations, roughly, that one row may spend on a refresh: some ten milliseconds."""
+"""Approximate operations that one row may spend on a refresh: about ten milliseconds."""
 CONVERGED = 1e-12
-"""The relative change of a scale in one step that ends `refresh`; what is left to go is then well below 1e-10."""
+"""The relative change of a scale in one step that ends `refresh`; the remaining error is well below 1e-10."""
 MOST_STEPS = 500
-DERIVED = ("order", "place", "rank")
-"""Arrays that a file does not hold, because the others say what is in them."""
+DERIVED = ("arms_order", "arms_place", "arms_rank")
+"""Arrays that files leave out, because they follow from the others."""
 REMEMBERED = 6
-"""Steps that the acceleration of `fixed_point` looks back on."""
+"""Steps that `fixed_point` combines."""
 ROUNDING = 1e-10
-"""The share of a feature's mean square by which its variance, as a difference of sums, may be off."""
+"""The rounding error of a feature's variance, as a difference of sums, relative to its mean square."""
 LONGEST = 2.0
-"""How far beyond a step the acceleration may go, in natural logarithms."""
+"""The furthest that the acceleration may go beyond a step, in natural logarithms."""
 
 
 class LearnedSettings(NamedTuple):
-    """What a policy has learned about noise and scales.
+    """Noise and scales that a policy has learned.
 
     Attributes
     ----------
     noise : float
         The standard deviation of a reward around its mean.
     shared_scale : ndarray of shape (d1,)
-        The prior standard deviation of each shared parameter. NaN for a feature of which nothing is known of its own,
-        because it never changed.
+        The prior standard deviation of each shared parameter. NaN for a feature that never changed.
     own_scale : ndarray of shape (d2,)
-        How much each of the arms' own parameters varies from arm to arm, as a standard deviation.
+        The standard deviation of each of the arms' own parameters from arm to arm.
     common_mean : ndarray of shape (d2,)
-        What the arms' own parameters have in common: where a new arm starts.
+        The mean of the arms' own parameters, where a new arm starts.
     effective_parameters : float
-        How many parameters the rewards determine; the others are determined by the prior.
+        The number of parameters that the rewards determine; the others are determined by the prior.
     evidence : float
-        The log of the density that the model, at these settings, gives to all rewards learned.
+        The log density of all rewards learned, at these settings.
     """
 
     noise: float
@@ -77,12 +75,12 @@ class LearnedSettings(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """What rows that stand for many rewards cannot say about these.
+    """Moments of many rewards and their features, in addition to the rows that summarise them.
 
     Attributes
     ----------
     seen : int array of shape (d1 + d2,)
-        In how many of the rows that they stand for each feature of x, then of z, was not 0.
+        The number of summarised rows in which each feature of x, then of z, was not 0.
     sums : array of shape (d1 + d2,)
         The sum of each feature of x, then of z, over these rows.
     mean, spread : float
@@ -94,28 +92,12 @@ class Moments(NamedTuple):
     mean: float
     spread: float
 
-    def check(self, features: int, rows: int) -> None:
-        """Raise unless these can be the moments of so many rows."""
-        seen, sums = np.asarray(self.seen), np.asarray(self.sums, float)
-        if (
-            seen.shape != (features,)
-            or sums.shape != (features,)
-            or seen.dtype.kind != "i"
-            or ((seen < 0) | (seen > rows)).any()
-            or not np.isfinite([*sums, self.mean, self.spread]).all()
-            or self.spread < 0.0
-        ):
-            raise ValueError(
-                f"{self} cannot be the moments of {rows} rewards: seen must have {features} whole numbers between 0 "
-                f"and {rows}, sums as many finite numbers, mean must be finite and spread not negative"
-            )
-
 
 def fixed_point(step: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
-    """Where `step` leads when it is repeated, to CONVERGED, by Anderson's acceleration.
+    """The limit of repeated steps, to CONVERGED, by Anderson's acceleration.
 
     The next point is the combination of the last steps whose changes, combined alike, cancel best. Where that has led
-    further away, the steps before are left out of account.
+    further away, earlier steps are dropped.
     """
     at = start
     points: list[FloatArray] = []
@@ -145,24 +127,24 @@ def fixed_point(step: Callable[[FloatArray], FloatArray], start: FloatArray) -> 
 
 
 class LearnedModel:
-    """Data, settings and posterior of one model (see `kernels/evidence.py`); it knows slots but no ids."""
+    """Data, settings and posterior of one model (see `kernels/evidence.py`), by slots instead of ids."""
 
     scoring: tuple[FloatArray, FloatArray, Any, Any]
-    """What the kernels that score and choose need: the blocks, the state and the features."""
+    """Arguments of the kernels that score and choose: the blocks, the state and the features."""
 
     flat: tuple[np.ndarray, ...]
-    """The arrays without names: in every call, Numba reads these three times faster."""
+    """The arrays without names, which Numba unpacks three times faster."""
 
     def __init__(self, d1: int, d2: int, noise: float | None, scale: float | None, memory: float | None) -> None:
         self.d1, self.d2 = d1, d2
         self.fixed = noise is not None, scale is not None
-        none, whole, p = np.zeros(0, np.int64), np.zeros(0), d1 + d2
+        indices, numbers, p = np.zeros(0, np.int64), np.zeros(0), d1 + d2
         shared, both = arrow.factor_size(d1, 0), arrow.factor_size(p, 0)
         self.arrays = evidence.Model(
-            evidence.Data(whole, whole, np.zeros(shared), np.zeros(d1), np.zeros(both), np.zeros(p)),
-            evidence.Arms(none, none, none, none, whole, whole),
+            evidence.Data(numbers, numbers, np.zeros(shared), np.zeros(d1), np.zeros(both), np.zeros(p)),
+            evidence.Arms(indices, indices, indices, indices, numbers, numbers),
             evidence.Posterior(
-                whole, whole, np.zeros(shared), np.zeros(arrow.score_size(d1, 0)), np.zeros(shared), np.zeros(d1)
+                numbers, numbers, np.zeros(shared), np.zeros(arrow.score_size(d1, 0)), np.zeros(shared), np.zeros(d1)
             ),
             np.zeros(1, evidence.STATE),
             np.zeros(p, evidence.FEATURE),
@@ -195,11 +177,11 @@ class LearnedModel:
 
     @property
     def capacity(self) -> int:
-        """How many slots there is room for."""
+        """The number of slots."""
         return len(self.arrays.arms.pulls)
 
     def reserve(self, capacity: int) -> None:
-        """Make room for so many slots."""
+        """Grow to this number of slots."""
         d1, d2 = self.d1, self.d2
         f, h = arrow.factor_size(d2, d1), arrow.score_size(d2, d1)
         data, arms, posterior = self.arrays.data, self.arrays.arms, self.arrays.posterior
@@ -221,36 +203,25 @@ class LearnedModel:
         arms.place[slot] = -1
         arms.rank[slot] = arms.pulls[slot] = arms.clock[slot] = arms.weight[slot] = 0
 
-    @property
-    def _whole(self) -> dict[str, np.ndarray]:
-        """Arrays that do not grow with the number of arms."""
-        data, posterior = self.arrays.data, self.arrays.posterior
-        return {
-            "shared_data": data.shared, "shared_rhs": data.shared_rhs, "dropped_data": data.dropped,
-            "dropped_rhs": data.dropped_rhs, "shared_factor": posterior.shared_factor,
-            "shared_score": posterior.shared_score, "next_factor": posterior.next_factor,
-            "next_rhs": posterior.next_rhs, "state": self.arrays.state, "features": self.arrays.features,
-            "mean_spread": self.arrays.mean_spread, "prior": self.arrays.prior,
-        }  # fmt: skip
-
-    @property
-    def _by_slot(self) -> dict[str, np.ndarray]:
-        """Arrays with a row for every slot."""
-        data, arms, posterior, n = self.arrays.data, self.arrays.arms, self.arrays.posterior, self.capacity
-        flat = {
-            "arm_data": data.arm, "arm_rhs": data.arm_rhs, "arm_factor": posterior.arm_factor,
-            "arm_score": posterior.arm_score, **arms._asdict(),
-        }  # fmt: skip
-        return {name: array.reshape(n, -1) for name, array in flat.items()}
+    def _named(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Return all arrays by name: those with a row for every slot, and the others."""
+        by_slot, others = {}, self.arrays._asdict()
+        for part in ("data", "arms", "posterior"):
+            for name, array in others.pop(part)._asdict().items():
+                if part == "arms" or name.startswith("arm"):
+                    by_slot[f"{part}_{name}"] = array.reshape(self.capacity, -1)
+                else:
+                    others[f"{part}_{name}"] = array
+        return by_slot, others
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays, spare room included."""
-        return sum(array.nbytes for array in (*self._whole.values(), *self._by_slot.values()))
+        """Bytes of all arrays, reserves included."""
+        return sum(array.nbytes for arrays in self._named() for array in arrays.values())
 
     def continue_from(self, other: LearnedModel) -> None:
         """Become a copy of another model with the same capacity."""
-        for mine, theirs in ((self._whole, other._whole), (self._by_slot, other._by_slot)):
+        for mine, theirs in zip(self._named(), other._named(), strict=True):
             for name, array in mine.items():
                 array[...] = theirs[name]
 
@@ -276,12 +247,12 @@ class LearnedModel:
 
     @property
     def ready(self) -> bool:
-        """Whether the posterior is at learned settings: a reward that is not 0 has been worked into all arms."""
+        """True if the posterior is at learned settings."""
         return bool(self.state.ready)
 
     @property
     def noise(self) -> float:
-        """The standard deviation of the noise; 0 while nothing is known of it."""
+        """The standard deviation of the noise; 0 while it is unknown."""
         return math.sqrt(self.state.sigma2_in_use)
 
     @property
@@ -306,11 +277,7 @@ class LearnedModel:
         return self.common_mean if slot < 0 else beta_of(self.arrays.posterior.arm_score, slot, self.theta, self.d2)
 
     def score(self, x: FloatArray, z: FloatArray, slots: Slots) -> Prediction:
-        """Return means and widths of checked candidates.
-
-        Where a candidate differs from all rows learned in a feature that never changed, its mean is that of the usual
-        value, and its width is larger.
-        """
+        """Return means and widths of checked candidates."""
         mean, width = np.empty(len(slots)), np.empty(len(slots))
         if not empirical_bayes.score_at_learned(x, z, slots, *self.scoring, mean, width):
             raise not_finite(x, z)
@@ -333,7 +300,7 @@ class LearnedModel:
         return float(self._explained(sigma2).state[0].evidence)
 
     def _explained(self, sigma2: float | None = None) -> evidence.Model:
-        """The arrays after a step, with the evidence for the present settings or another sigma^2; nothing changes."""
+        """Copies of the arrays after a step, with the evidence for the present settings or another sigma^2."""
         probe = self.copy() if self.state.clock > 0.0 else self
         probe.fade_all()
         arrays = probe._with_settings_of_its_own()
@@ -367,8 +334,7 @@ class LearnedModel:
     def refresh(self) -> None:
         """Estimate the settings to 1e-10 from all that has been learned, in whatever order, and apply them.
 
-        It starts from the centres, which depend on the data alone, and looks at all arms. It takes as long as that
-        takes: some ten to forty steps.
+        It starts from the centres, which depend on the data alone, and takes ten to forty steps over all arms.
         """
         if self.state.squares == 0.0 and not all(self.fixed):
             return
@@ -418,7 +384,7 @@ class LearnedModel:
         empirical_bayes.begin_rebuilding(self.d1, self.d2, self.arrays)
 
     def continue_refresh(self, budget: float) -> None:
-        """Continue a refresh until it is done or the budget of this row is spent: steps first, then arm by arm."""
+        """Continue a refresh, steps first, then arm by arm, until it is done or the budget of this row is spent."""
         d1, d2, state = self.d1, self.d2, self.state
         spent = 0.0
         while state.phase > 1:
@@ -456,7 +422,7 @@ class LearnedModel:
     def add_rows(
         self, slots: Slots, x: FloatArray, z: FloatArray, values: FloatArray, rows: int, moments: Moments
     ) -> None:
-        """Learn what stands for so many rows, as the first that this model learns; nothing is applied yet."""
+        """Add the data of a summary of so many rows to a new model; settings and posterior stay as they are."""
         empirical_bayes.add_data(slots, x, z, values, self.arrays)
         state, features, arms = self.state, self.arrays.features, self.arrays.arms
         arms.weight[:] = arms.pulls
@@ -472,7 +438,7 @@ class LearnedModel:
             self.fade(-np.log(-np.expm1(-rows * state.rate) / (rows * state.rate)) / state.rate)
 
     def add(self, other: LearnedModel, slots: list[tuple[int, int]]) -> None:
-        """Take another model's data in, with their present weights; slots: those of the arms here and there.
+        """Add another model's data, with their present weights; slots: pairs of this model's slots and the other's.
 
         The posterior stays as it is until `refresh` or `rebuild`.
         """
@@ -484,7 +450,13 @@ class LearnedModel:
             empirical_bayes.add_arm_of(slot, source, d1, d2, other.arrays.data, self.arrays)
             self.arrays.arms.pulls[slot] += other.arrays.arms.pulls[source]
             self.arrays.arms.weight[slot] += other.arrays.arms.weight[source]
-        empirical_bayes.add_shared_of(d1, d2, other.arrays.data, self.arrays)
+        data, more_data = self.arrays.data, other.arrays.data
+        mine.residual += evidence.reflect_triangle(
+            data.shared, data.shared_rhs, d1, more_data.shared, more_data.shared_rhs, d1
+        )
+        mine.residual += evidence.reflect_triangle(
+            data.dropped, data.dropped_rhs, d1 + d2, more_data.dropped, more_data.dropped_rhs, d1 + d2
+        )
         rows, more = mine.weight, theirs.weight
         mine.residual += theirs.residual
         if more:
@@ -511,51 +483,31 @@ class LearnedModel:
     def blocks(self) -> dict[str, np.ndarray]:
         """Every array that is saved: the block of new arms, then those of arms in the order in which they learned."""
         slots = np.concatenate(([NEW_ARM], self.in_order)).astype(np.int64)
-        saved = {name: array[slots] for name, array in self._by_slot.items() if name not in DERIVED}
-        return saved | {name: array.copy() for name, array in self._whole.items()}
+        by_slot, others = self._named()
+        saved = {name: array[slots] for name, array in by_slot.items() if name not in DERIVED}
+        return saved | {name: array.copy() for name, array in others.items()}
 
     def put_back(self, arrays: dict[str, np.ndarray], rounds: int) -> None:
-        """Undo `blocks` on a new model; FileError if the parts do not fit together."""
-        n = len(arrays["pulls"])
+        """Undo `blocks` on a new model; raise FileError if the parts do not fit together."""
+        n = len(arrays["arms_pulls"])
         self.reserve(max(n, 1))
-        for name, array in (self._by_slot | self._whole).items():
+        by_slot, others = self._named()
+        for name, array in (by_slot | others).items():
             if name in DERIVED:
                 continue
             put_back(name, array, arrays[name])
             parts = [array[field] for field in array.dtype.names] if array.dtype.names else [array]
             if any(not np.isfinite(part).all() for part in parts):
                 raise FileError(f"{name} holds a number that is not finite: the file is corrupt")
-        arms = self.arrays.arms
+        arms, state = self.arrays.arms, self.state
         arms.place[:] = np.arange(-1, n - 1)
         arms.order[: n - 1] = np.arange(1, n)
-        diagonal = self._by_slot["arm_data"][:, diagonal_of(self.d2, self.d1)]
+        diagonal = by_slot["data_arm"][:, diagonal_of(self.d2, self.d1)]
         arms.rank[:] = (diagonal != 0.0).sum(axis=1)
         if not self.sound(n) or (diagonal < 0).any():
             raise FileError("a factor is not that of a positive definite matrix: the file is corrupt")
-        self._check_state(rounds, n - 1)
-
-    def _check_state(self, rounds: int, learned: int) -> None:
-        """Raise FileError unless counts, scales and how far a refresh has come fit the arms and each other."""
-        state, features = self.state, self.arrays.features
-        counts = [state[name] for name in state.dtype.names if state.dtype[name] == np.int64]
-        flags = [state.due, state.ready, state.fixed, *features["varied"], *features["unknown"]]
-        if (
-            min(counts) < 0
-            or state.rows != rounds
-            or state.arms != learned
-            or not state.cursor <= state.end <= learned
-            or state.phase > 1 + max(empirical_bayes.STEPS, empirical_bayes.FIRST_STEPS)
-            or state.weight > rounds
-            or any(flag not in (0, 1) for flag in flags)
-            or (features["seen"] > rounds).any()
-            or not features["unknown"].sum() <= state.constant <= len(features)
-        ):
+        if state.rows != rounds or state.arms != n - 1 or not 0 <= state.cursor <= state.end < n:
             raise FileError("the state of the refresh does not fit the arms: the file is corrupt")
-        signed = ("mean_reward", "log_det_dropped", "evidence")
-        scalars = [state[name] for name in state.dtype.names if name not in signed]
-        sums = [features[name] for name in ("seen", "squares", "s2", "ridge")]
-        if min(scalars) < 0 or any((part < 0).any() for part in sums) or (state.ready and state.sigma2_in_use <= 0):
-            raise FileError("a variance is negative: the file is corrupt")
 
 
 # ------------------------------------------------------------------ the estimator
@@ -673,7 +625,7 @@ class LearnedRidge(OnlineEstimator):
             self.continue_refreshes(outcome)
 
     def continue_refreshes(self, outcome: int) -> None:
-        """Continue the refreshes of all models, after this outcome of `learn_by_all`; see whether the first is lost."""
+        """Continue the refreshes of all models after an outcome of `learn_by_all`; replace the first if it is lost."""
         for model in self.models:
             if outcome > 1 and model.state.phase > 0:
                 model.continue_refresh(BUDGET / len(self.models))
@@ -704,15 +656,9 @@ class LearnedRidge(OnlineEstimator):
         finite memory they weigh as much as rows in random order would on average, because their order is not known.
         """
         if moments is None:
-            raise ValueError(
-                "moments is None: an estimator that learns its settings cannot learn rows that stand for many without "
-                "their moments; pass moments=Moments(seen, sums, mean, spread), or use learn_batch on the rows"
-            )
+            raise ValueError("moments is None: pass moments=Moments(..), or use learn_batch on the rows")
         ids, x, z, values = self._checked_rows(arms, x, z, rewards)
         rows = sum(pulls.values())
-        moments.check(self.d1 + self.d2, rows)
-        if rows == 0:
-            raise ValueError("pulls names no reward that the rows stand for: give the number of rewards of each arm")
         other = type(self)(d1=self.d1, d2=self.d2, **self.settings)  # type: ignore[arg-type]
         for arm in dict.fromkeys(ids):
             slot = other._new_slot(arm)
@@ -856,7 +802,6 @@ class LearnedRidge(OnlineEstimator):
             estimator.rounds = policy_file.counter("rounds", header["rounds"])
             if arms is None:
                 arms = policy_file.arm_ids(header["arms"])
-            rates = [model.state.rate for model in estimator.models]
             for k, model in enumerate(estimator.models):
                 start = f"{k}."
                 blocks = {name[len(start) :]: array for name, array in arrays.items() if name.startswith(start)}
@@ -865,15 +810,11 @@ class LearnedRidge(OnlineEstimator):
             weights = arrays["weights"]
         except (KeyError, TypeError) as problem:
             raise policy_file.unfit_part(problem) from None
-        if len(rates) == 1 and estimator.models[0].state.rate != rates[0]:
-            raise FileError("the data are not of this memory: the file is corrupt")
         put_back("weights", estimator.weights, weights)
-        if len(weights) and not (
-            (weights >= 0).all() and abs(weights[:-1].sum() - 1.0) < 1e-6 and weights[memories.LOST_TIMES] <= 1
-        ):
-            raise FileError(f"weights are {checks.short(weights.tolist())}, which no models have: the file is corrupt")
+        if len(weights) and not ((weights >= 0).all() and abs(weights[:-1].sum() - 1.0) < 1e-6):
+            raise FileError(f"weights are {weights.tolist()}, which must sum to 1: the file is corrupt")
         places = arrays["slots"].tolist()
-        # block i is at slot i + 1, behind that of new arms
+        # block i is at slot i + 1, after that of new arms
         estimator._slots = {arm: place + 1 if place >= 0 else -1 for arm, place in zip(arms, places, strict=True)}
         estimator.known = len(arms)
         estimator._used = estimator.models[0].capacity

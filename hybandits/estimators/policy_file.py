@@ -19,7 +19,7 @@ Packed = tuple[dict[str, Any], dict[str, np.ndarray]]
 """What a policy or a part of one is saved as: a header that JSON can hold, and plain arrays."""
 
 FORMAT = "hybandits-policy"
-VERSION = 4
+VERSION = 5
 
 
 class FileError(ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -193,6 +194,13 @@ class HybridRidge(OnlineEstimator):
         return self.arm_factor, self.arm_score, self.shared_factor, self.shared_score
 
     @property
+    def _blocks(self) -> tuple[FloatArray, FloatArray]:
+        """The arms' factor and score blocks, one row for each slot."""
+        n, d1, d2 = len(self.pulls), self.d1, self.d2
+        factors = self.arm_factor.reshape(n, arrow.factor_size(d2, d1))
+        return factors, self.arm_score.reshape(n, arrow.score_size(d2, d1))
+
+    @property
     def _learning(self) -> tuple[Any, ...]:
         """What the kernels that learn take behind a row."""
         return self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score, self.rounds
@@ -210,9 +218,8 @@ class HybridRidge(OnlineEstimator):
         self.arm_factor, self.arm_score = factor, score
 
     def _clear(self, slot: int) -> None:
-        factor = slot * arrow.factor_size(self.d2, self.d1)
-        score = slot * arrow.score_size(self.d2, self.d1)
-        arrow.reset_block(self.arm_factor, factor, self.arm_score, score, self.d2, self.d1, self.ridge)
+        f, h = slot * arrow.factor_size(self.d2, self.d1), slot * arrow.score_size(self.d2, self.d1)
+        arrow.reset_block(self.arm_factor, f, self.arm_score, h, self.d2, self.d1, self.ridge)
 
     # -------------------------------------------------------------- learning and reading
 
@@ -286,29 +293,37 @@ class HybridRidge(OnlineEstimator):
             )
         if ridge > self.ridge:
             slots = np.fromiter(self.learned.values(), np.int64)
-            arrow.add_to_ridge(slots, ridge - self.ridge, self.d1, self.d2, *self._factors)
+            self._add_to_ridge(slots, ridge - self.ridge)
             self.ridge = ridge
+
+    def _add_to_ridge(self, slots: Slots, amount: float) -> None:
+        """Add to lambda in the shared block and in those of these arms, by rows sqrt(|amount|) e_k."""
+        d1, d2 = self.d1, self.d2
+        units = math.sqrt(abs(amount)) * np.eye(d2 + d1)
+        rows = np.concatenate((np.tile(units[:d2], (len(slots), 1)), units[d2:]))
+        of = np.concatenate((np.repeat(slots, d2), np.full(d1, -1)))
+        arrow.rotate_rows(of, rows, np.zeros(len(of)), amount < 0, d1, d2, *self._factors)
+        arrow.refresh_blocks(slots, d1, d2, *self._factors)
 
     def _take_in(self, other: Self) -> None:
         if other.ridge < self.ridge:
             other = other.copy()
             other.raise_ridge(self.ridge)
         self.raise_ridge(other.ridge)
-        common: list[int] = []
-        f, h = arrow.factor_size(self.d2, self.d1), arrow.score_size(self.d2, self.d1)
-        for arm, source in other.learned.items():
-            slot = self._slots.get(arm, -1)
-            if slot >= 0:
-                common.append(slot)
-                arrow.merge_arm(slot, source, self.d1, self.d2, *self._factors, other.arm_factor, other.arm_score)
-            else:
-                slot = self._new_slot(arm)
-                self.arm_factor[slot * f : (slot + 1) * f] = other.arm_factor[source * f : (source + 1) * f]
-                self.arm_score[slot * h : (slot + 1) * h] = other.arm_score[source * h : (source + 1) * h]
-            self.pulls[slot] += other.pulls[source]
-        arrow.merge_shared(self.d1, self.shared_factor, self.shared_score, other.shared_factor, other.shared_score)
-        # both have the ridge in them, and one is enough
-        arrow.add_to_ridge(np.array(common, np.int64), -self.ridge, self.d1, self.d2, *self._factors)
+        d1, d2 = self.d1, self.d2
+        common = {arm: self._slots[arm] for arm in other.learned if self._slots.get(arm, -1) >= 0}
+        new = [arm for arm in other.learned if arm not in common]
+        slots, sources = np.array([*common.values()], np.int64), other.lookup([*common])
+        rows = unpacked(other.arm_factor, len(other.pulls), d2, d1)[sources].reshape(len(slots) * d2, d2 + d1)
+        shared = np.hstack((np.zeros((d1, d2)), unpacked(other.shared_factor, 1, d1, 0)[0]))
+        rhs = np.concatenate((other._blocks[1][sources, :d2].reshape(-1), other.shared_score[:d1]))
+        of = np.concatenate((np.repeat(slots, d2), np.full(d1, -1)))
+        arrow.rotate_rows(of, np.concatenate((rows, shared)), rhs, False, d1, d2, *self._factors)
+        self._add_to_ridge(slots, -self.ridge)  # both have the ridge, and one is enough
+        self.pulls[slots] += other.pulls[sources]
+        slots, sources = np.array([self._new_slot(arm) for arm in new], np.int64), other.lookup(new)
+        for mine, theirs in zip((*self._blocks, self.pulls), (*other._blocks, other.pulls), strict=True):
+            mine[slots] = theirs[sources]
         self.admit(other._slots)
         self.rounds += other.rounds
         if not self.sound():
@@ -330,12 +345,12 @@ class HybridRidge(OnlineEstimator):
         header: dict[str, Any] = {"d1": self.d1, "d2": self.d2, "ridge": self.ridge, "rounds": self.rounds}
         if ids:
             header["arms"] = policy_file.plain_ids(self._slots)
-        n = len(self.pulls)
+        arm_factor, arm_score = self._blocks
         arrays = {
             "slots": np.where(slots >= 0, np.cumsum(slots >= 0) - 1, -1),
             "pulls": self.pulls[used],
-            "arm_factor": self.arm_factor.reshape(n, -1)[used] if n else self.arm_factor,
-            "arm_score": self.arm_score.reshape(n, -1)[used] if n else self.arm_score,
+            "arm_factor": arm_factor[used],
+            "arm_score": arm_score[used],
             "shared_factor": self.shared_factor.copy(),
             "shared_score": self.shared_score.copy(),
         }
@@ -381,18 +396,23 @@ def beta_of(arm_score: FloatArray, slot: int, theta: FloatArray, d2: int) -> Flo
     return beta
 
 
+def unpacked(factor: FloatArray, n: int, d: int, m: int) -> FloatArray:
+    """Return the rows [R | T] of n blocks of dimension d with m columns beside it, as (n, d, d + m)."""
+    rows = np.zeros((n, d, d + m))
+    upper = np.triu_indices(d, m=d + m)
+    rows[:, upper[0], upper[1]] = factor.reshape(n, arrow.factor_size(d, m))
+    return rows
+
+
 def multiplied_out(
     table: ArmTable, arm_factor: FloatArray, shared_factor: FloatArray, ridge: float, arms: Sequence[Hashable]
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return V, B, W and sum_i B_i W_i^-1 B_i' of factors; ridge: what W of an arm that has not learned has."""
     d1, d2 = table.d1, table.d2
     used = np.fromiter(table.learned.values(), np.int64)
-    rows = np.zeros((len(used), d2, d2 + d1))
-    upper = np.triu_indices(d2, m=d2 + d1)
-    rows[:, upper[0], upper[1]] = arm_factor.reshape(len(table.pulls), arrow.factor_size(d2, d1))[used]
+    rows = unpacked(arm_factor, len(table.pulls), d2, d1)[used]
     r, t = rows[:, :, :d2], rows[:, :, d2:]
-    shared = np.zeros((d1, d1))
-    shared[np.triu_indices(d1)] = shared_factor
+    shared = unpacked(shared_factor, 1, d1, 0)[0]
     eliminated = np.einsum("aki,akj->ij", t, t)
     b, w = np.zeros((len(arms), d1, d2)), np.tile(ridge * np.eye(d2), (len(arms), 1, 1))
     position = {int(slot): i for i, slot in enumerate(used)}

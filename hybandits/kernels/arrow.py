@@ -44,7 +44,6 @@ from hybandits.kernels.simd import (
     load4,
     mul4,
     muladd4,
-    prefetch,
     splat4,
     spread4,
     store1,
@@ -63,9 +62,6 @@ is therefore finite, and a call that has passed this check cannot fail later.
 
 REFRESH = 512
 """How many rows a block learns before its L and C are recomputed from R and T."""
-
-FAR = 64 * 1024
-"""If a scoring pass reads more numbers than this (half a megabyte), the next arm's block is prefetched."""
 
 SMALLEST = 1e-280
 """A sum of squares below this counts as 0: it could not be divided by."""
@@ -302,14 +298,20 @@ def invert_triangle(r, inverse):
 
 
 @kernel
-def refresh_block(factor, f, score, h, d, m):
-    """Recompute L and C from R and T: R' L = I by forward substitution, C = T' L."""
-    r = np.zeros((d, d + m))
-    o = f
+def unpacked(factor, f, d, m, width):
+    """The rows [R | T] of a factor block as a matrix of this width, padded with 0."""
+    rows = np.zeros((d, width))
     for k in range(d):
         for j in range(k, d + m):
-            r[k, j] = factor[o]
-            o += 1
+            rows[k, j] = factor[f]
+            f += 1
+    return rows
+
+
+@kernel
+def refresh_block(factor, f, score, h, d, m):
+    """Recompute L and C from R and T: R' L = I by forward substitution, C = T' L."""
+    r = unpacked(factor, f, d, m, d + m)
     inverse = np.empty((d, d))
     invert_triangle(r, inverse)
     o = h + d
@@ -428,9 +430,7 @@ def within_limit(values):
 
 @kernel
 def learn_rows(slots, x, z, rewards, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
-    """Learn rows in order; return False and change nothing if any number is not finite or exceeds LIMIT."""
-    if not (within_limit(x) and within_limit(z) and within_limit(rewards)):
-        return False
+    """Learn rows, whose numbers must be within LIMIT, in order."""
     n, d1 = x.shape
     d2 = z.shape[1]
     for i in range(n):
@@ -439,14 +439,13 @@ def learn_rows(slots, x, z, rewards, arm_factor, arm_score, pulls, shared_factor
             slot, x[i], z[i], rewards[i], arm_factor, arm_score, pulls, shared_factor, shared_score, rounds + i
         ):
             refresh_due(slot, d1, d2, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds + i)
-    return True
 
 
 @kernel
 def learn_one(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
-    """Learn one row given as vectors; return 0 if it is refused, 1 if it is learned, 2 if a refresh is due as well.
+    """Learn one row; return 0 if it is refused, 1 if it is learned, 2 if the caller must call `refresh_due`.
 
-    The caller then calls `refresh_due`. It is not called from here because most processes never need it compiled.
+    It is not called from here because most processes never need it compiled.
     """
     if not (within_limit(x) and within_limit(z) and abs(reward) <= LIMIT):
         return 0
@@ -481,50 +480,54 @@ def panel_times(score, o, v, vo, cols):
 
 
 @kernel
-def panel_times_four(score, o, v, v0, v1, v2, v3, cols):
-    """`panel_times` with four vectors, at v[v0:], v[v1:], v[v2:] and v[v3:], to the bit: columns are loaded once."""
-    zero = splat4(0.0)
-    a0, a1, a2, a3 = zero, zero, zero, zero
-    b0, b1, b2, b3 = zero, zero, zero, zero
-    c0, c1, c2, c3 = zero, zero, zero, zero
-    d0, d1, d2, d3 = zero, zero, zero, zero
+def same_four(a):
+    """(a, a, a, a)."""
+    return a, a, a, a
+
+
+@kernel
+def spread_four(v, rows, k):
+    """v[rows[r] + k] in every lane, for four vectors r."""
+    return spread4(v, rows[0] + k), spread4(v, rows[1] + k), spread4(v, rows[2] + k), spread4(v, rows[3] + k)
+
+
+@kernel
+def muladd_four(a, b, c):
+    """a[r] * b[r] + c[r] for four vectors r."""
+    return muladd4(a[0], b[0], c[0]), muladd4(a[1], b[1], c[1]), muladd4(a[2], b[2], c[2]), muladd4(a[3], b[3], c[3])
+
+
+@kernel
+def store_four(a, rows, k, v):
+    """a[rows[r] + k : rows[r] + k + 4] = v[r] for four vectors r."""
+    store4(a, rows[0] + k, v[0])
+    store4(a, rows[1] + k, v[1])
+    store4(a, rows[2] + k, v[2])
+    store4(a, rows[3] + k, v[3])
+
+
+@kernel
+def panel_times_four(score, o, v, rows, cols):
+    """`panel_times` with four vectors, at v[rows[r]:], to the bit: columns are loaded once."""
+    a0 = same_four(splat4(0.0))
+    a1, a2, a3 = a0, a0, a0
     k = 0
     while k + 4 <= cols:
-        column = load4(score, o)
-        a0 = muladd4(spread4(v, v0 + k), column, a0)
-        b0 = muladd4(spread4(v, v1 + k), column, b0)
-        c0 = muladd4(spread4(v, v2 + k), column, c0)
-        d0 = muladd4(spread4(v, v3 + k), column, d0)
-        column = load4(score, o + 4)
-        a1 = muladd4(spread4(v, v0 + k + 1), column, a1)
-        b1 = muladd4(spread4(v, v1 + k + 1), column, b1)
-        c1 = muladd4(spread4(v, v2 + k + 1), column, c1)
-        d1 = muladd4(spread4(v, v3 + k + 1), column, d1)
-        column = load4(score, o + 8)
-        a2 = muladd4(spread4(v, v0 + k + 2), column, a2)
-        b2 = muladd4(spread4(v, v1 + k + 2), column, b2)
-        c2 = muladd4(spread4(v, v2 + k + 2), column, c2)
-        d2 = muladd4(spread4(v, v3 + k + 2), column, d2)
-        column = load4(score, o + 12)
-        a3 = muladd4(spread4(v, v0 + k + 3), column, a3)
-        b3 = muladd4(spread4(v, v1 + k + 3), column, b3)
-        c3 = muladd4(spread4(v, v2 + k + 3), column, c3)
-        d3 = muladd4(spread4(v, v3 + k + 3), column, d3)
+        a0 = muladd_four(spread_four(v, rows, k), same_four(load4(score, o)), a0)
+        a1 = muladd_four(spread_four(v, rows, k + 1), same_four(load4(score, o + 4)), a1)
+        a2 = muladd_four(spread_four(v, rows, k + 2), same_four(load4(score, o + 8)), a2)
+        a3 = muladd_four(spread_four(v, rows, k + 3), same_four(load4(score, o + 12)), a3)
         o += 16
         k += 4
     while k < cols:
-        column = load4(score, o)
-        a0 = muladd4(spread4(v, v0 + k), column, a0)
-        b0 = muladd4(spread4(v, v1 + k), column, b0)
-        c0 = muladd4(spread4(v, v2 + k), column, c0)
-        d0 = muladd4(spread4(v, v3 + k), column, d0)
+        a0 = muladd_four(spread_four(v, rows, k), same_four(load4(score, o)), a0)
         o += 4
         k += 1
     return (
-        add4(add4(a0, a1), add4(a2, a3)),
-        add4(add4(b0, b1), add4(b2, b3)),
-        add4(add4(c0, c1), add4(c2, c3)),
-        add4(add4(d0, d1), add4(d2, d3)),
+        add4(add4(a0[0], a1[0]), add4(a2[0], a3[0])),
+        add4(add4(a0[1], a1[1]), add4(a2[1], a3[1])),
+        add4(add4(a0[2], a1[2]), add4(a2[2], a3[2])),
+        add4(add4(a0[3], a1[3]), add4(a2[3], a3[3])),
     )
 
 
@@ -542,19 +545,18 @@ def eliminate_unlearned(x, xo, z, zo, d1, d2, ridge, y, yo, stride):
 
 
 @kernel
-def eliminate_arms(x, z, d1, d2, slots, first, last, arm_score, ridge, y, stride, square, product):
-    """w = L_i z and y = x - C_i z for the candidates first..last-1 (x and z flat, row after row).
+def eliminate_arms(x, z, slots, first, last, arm_score, ridge, y, square, product):
+    """w = L_i z and y = x - C_i z for the candidates first..last-1.
 
-    For candidate first + a, y is written to y[a * stride:] and padded with 0, |w|^2 to square[first + a] and w.q_i to
+    For candidate first + a, y is written to y[a] and padded with 0, |w|^2 to square[first + a] and w.q_i to
     product[first + a]. A slot < 0 is an arm that has not learned: w = z / sqrt(lambda), y = x, q_i = 0. Where d2 is
     small, C is taken four panels at a time: one short sum cannot hide its own latency, four hide each other's.
     """
-    n = slots.shape[0]
+    d1, d2, stride = x.shape[1], z.shape[1], y.shape[1]
+    x, z, y = x.reshape(x.size), z.reshape(z.size), y.reshape(y.size)
     size = score_size(d2, d1)
-    panels = (d2 + 3) // 4
     whole = d1 // 4
     step = 4 * d2
-    far = n * size > FAR
     for i in range(first, last):
         slot = slots[i]
         xo = i * d1
@@ -566,14 +568,10 @@ def eliminate_arms(x, z, d1, d2, slots, first, last, arm_score, ridge, y, stride
             continue
         h = slot * size
         o = h + d2
-        ahead = (slots[min(i + 1, n - 1)] - slot) * size
         w2 = splat4(0.0)
         wq = w2
-        for b in range(panels):
+        for b in range((d2 + 3) // 4):
             cols = min(4 * b + 4, d2)
-            if far:
-                for p in range(o, o + 4 * cols, 8):
-                    prefetch(arm_score, p + ahead)
             w = panel_times(arm_score, o, z, zo, cols)
             o += 4 * cols
             w2 = muladd4(w, w, w2)
@@ -582,9 +580,6 @@ def eliminate_arms(x, z, d1, d2, slots, first, last, arm_score, ridge, y, stride
         store1(product, i, sum4(wq))
         b = 0
         while d2 < SHORT and b + 4 <= whole:
-            if far:
-                for p in range(o, o + 4 * step, 8):
-                    prefetch(arm_score, p + ahead)
             a0 = load4(x, xo + 4 * b)
             a1 = load4(x, xo + 4 * b + 4)
             a2 = load4(x, xo + 4 * b + 8)
@@ -603,9 +598,6 @@ def eliminate_arms(x, z, d1, d2, slots, first, last, arm_score, ridge, y, stride
             store4(y, yo + 4 * b + 12, a3)
             b += 4
         while b < whole:
-            if far:
-                for p in range(o, o + step, 8):
-                    prefetch(arm_score, p + ahead)
             cz = panel_times(arm_score, o, z, zo, d2)
             o += step
             store4(y, yo + 4 * b, sub4(load4(x, xo + 4 * b), cz))
@@ -617,12 +609,26 @@ def eliminate_arms(x, z, d1, d2, slots, first, last, arm_score, ridge, y, stride
 
 
 @kernel
+def eliminated(x, z, slots, arm_score, ridge, extra):
+    """y, |w|^2 and w.q_i of all candidates (see `eliminate_arms`).
+
+    extra: what each candidate's variance has beyond its estimate's, in units of sigma^2; empty for nothing.
+    """
+    n, d1 = x.shape
+    y, square, product = np.empty((n, 4 * ((d1 + 3) // 4))), np.empty(n), np.empty(n)
+    eliminate_arms(x, z, slots, 0 * n, n, arm_score, ridge, y, square, product)
+    for i in range(extra.shape[0]):
+        square[i] += extra[i]
+    return y, square, product
+
+
+@kernel
 def eliminate_rows_of_arm(x, z, at, step, d1, d2, slot, count, arm_score, ridge, y, first, stride, square, product):
     """`eliminate_arms` for one arm in several decisions, to the bit; d2 must be at least SHORT.
 
     Row r of the arm's features is row at + r step of x and z, which are flat. Its y is written to
     y[(first + r) * stride:], its numbers to square[first + r] and product[first + r]. Four rows are taken together, so
-    that the arm's block is loaded once for all four.
+    that the arm's block is loaded once for all four; up to three rows behind the last are overwritten.
     """
     if slot < 0:
         for r in range(count):
@@ -634,51 +640,36 @@ def eliminate_rows_of_arm(x, z, at, step, d1, d2, slot, count, arm_score, ridge,
         return
     h = slot * score_size(d2, d1)
     whole = d1 // 4
-    zero = splat4(0.0)
-    for r in range(0, count, 4):
-        # Beyond the last row it is the last one again, with the same result.
-        r1, r2, r3 = min(r + 1, count - 1), min(r + 2, count - 1), min(r + 3, count - 1)
-        i0, i1, i2, i3 = at + r * step, at + r1 * step, at + r2 * step, at + r3 * step
-        z0, z1, z2, z3 = i0 * d2, i1 * d2, i2 * d2, i3 * d2
-        s0, s1, s2, s3 = zero, zero, zero, zero
-        p0, p1, p2, p3 = zero, zero, zero, zero
+    for r in range(first, first + count, 4):
+        i0 = at + (r - first) * step
+        i1 = i0 + step * min(1, first + count - 1 - r)  # beyond the last row, the last row again
+        i2 = i0 + step * min(2, first + count - 1 - r)
+        i3 = i0 + step * min(3, first + count - 1 - r)
+        of_x, of_z = (i0 * d1, i1 * d1, i2 * d1, i3 * d1), (i0 * d2, i1 * d2, i2 * d2, i3 * d2)
+        of_y = r * stride, (r + 1) * stride, (r + 2) * stride, (r + 3) * stride
+        squares = same_four(splat4(0.0))
+        products = squares
         o = h + d2
         for b in range((d2 + 3) // 4):
             cols = min(4 * b + 4, d2)
-            w0, w1, w2, w3 = panel_times_four(arm_score, o, z, z0, z1, z2, z3, cols)
+            w = panel_times_four(arm_score, o, z, of_z, cols)
             o += 4 * cols
-            q = load4(arm_score, h + 4 * b)
-            s0, s1, s2, s3 = muladd4(w0, w0, s0), muladd4(w1, w1, s1), muladd4(w2, w2, s2), muladd4(w3, w3, s3)
-            p0, p1, p2, p3 = muladd4(w0, q, p0), muladd4(w1, q, p1), muladd4(w2, q, p2), muladd4(w3, q, p3)
-        store1(square, first + r, sum4(s0))
-        store1(square, first + r1, sum4(s1))
-        store1(square, first + r2, sum4(s2))
-        store1(square, first + r3, sum4(s3))
-        store1(product, first + r, sum4(p0))
-        store1(product, first + r1, sum4(p1))
-        store1(product, first + r2, sum4(p2))
-        store1(product, first + r3, sum4(p3))
-        x0, x1, x2, x3 = i0 * d1, i1 * d1, i2 * d1, i3 * d1
-        y0, y1 = (first + r) * stride, (first + r1) * stride
-        y2, y3 = (first + r2) * stride, (first + r3) * stride
-        for b in range(whole):
-            c0, c1, c2, c3 = panel_times_four(arm_score, o, z, z0, z1, z2, z3, d2)
+            squares = muladd_four(w, w, squares)
+            products = muladd_four(w, same_four(load4(arm_score, h + 4 * b)), products)
+        store4(square, r, sums4(squares[0], squares[1], squares[2], squares[3]))
+        store4(product, r, sums4(products[0], products[1], products[2], products[3]))
+        for b in range(0, 4 * whole, 4):
+            c = panel_times_four(arm_score, o, z, of_z, d2)
             o += 4 * d2
-            store4(y, y0 + 4 * b, sub4(load4(x, x0 + 4 * b), c0))
-            store4(y, y1 + 4 * b, sub4(load4(x, x1 + 4 * b), c1))
-            store4(y, y2 + 4 * b, sub4(load4(x, x2 + 4 * b), c2))
-            store4(y, y3 + 4 * b, sub4(load4(x, x3 + 4 * b), c3))
+            store4(y, of_y[0] + b, sub4(load4(x, of_x[0] + b), c[0]))
+            store4(y, of_y[1] + b, sub4(load4(x, of_x[1] + b), c[1]))
+            store4(y, of_y[2] + b, sub4(load4(x, of_x[2] + b), c[2]))
+            store4(y, of_y[3] + b, sub4(load4(x, of_x[3] + b), c[3]))
         if 4 * whole < d1:
-            c0, c1, c2, c3 = panel_times_four(arm_score, o, z, z0, z1, z2, z3, d2)
-            store4(y, y0 + 4 * whole, c0)
-            store4(y, y1 + 4 * whole, c1)
-            store4(y, y2 + 4 * whole, c2)
-            store4(y, y3 + 4 * whole, c3)
-            for a in range(r, min(r + 4, count)):
-                row = (at + a * step) * d1
+            store_four(y, of_y, 4 * whole, panel_times_four(arm_score, o, z, of_z, d2))
+            for a in range(min(4, first + count - r)):
                 for k in range(4 * whole, d1):
-                    o1 = (first + a) * stride + k
-                    store1(y, o1, load1(x, row + k) - load1(y, o1))
+                    store1(y, of_y[a] + k, load1(x, of_x[a] + k) - load1(y, of_y[a] + k))
 
 
 @kernel
@@ -686,71 +677,39 @@ def add_shared(y, stride, d1, first, last, shared_score, square, product):
     """Add |g|^2 and g.q_0 with g = L_0 y to square and product of the candidates first..last-1.
 
     The y of candidate first + a is at y[a * stride:]; y holds a multiple of four rows. Four candidates are taken
-    together, so that each column of L_0 is loaded once for all four.
+    together, so that each column of L_0 is loaded once for all four, and two panels, so that sums hide latencies.
     """
-    zero = splat4(0.0)
     panels = (d1 + 3) // 4
     sums = np.empty(8)
+    start = 0 * d1
     for i in range(first, last, 4):
         y0 = (i - first) * stride
-        y1 = y0 + stride
-        y2 = y1 + stride
-        y3 = y2 + stride
-        s0, s1, s2, s3 = zero, zero, zero, zero
-        p0, p1, p2, p3 = zero, zero, zero, zero
+        rows = y0, y0 + stride, y0 + 2 * stride, y0 + 3 * stride
+        zeros = same_four(splat4(0.0))
+        squares, products = zeros, zeros
         o = d1
-        b = 0
-        while b < panels:
-            a0, a1, a2, a3 = zero, zero, zero, zero
-            b0, b1, b2, b3 = zero, zero, zero, zero
+        for b in range(0, panels, 2):
+            upper, lower = zeros, zeros
             cols = min(4 * b + 4, d1)
             below = o + 4 * cols
             more = min(4 * b + 8, d1)
             if b + 1 < panels:
                 for k in range(cols):
-                    upper = load4(shared_score, o + 4 * k)
-                    lower = load4(shared_score, below + 4 * k)
-                    yk = spread4(y, y0 + k)
-                    a0 = muladd4(yk, upper, a0)
-                    b0 = muladd4(yk, lower, b0)
-                    yk = spread4(y, y1 + k)
-                    a1 = muladd4(yk, upper, a1)
-                    b1 = muladd4(yk, lower, b1)
-                    yk = spread4(y, y2 + k)
-                    a2 = muladd4(yk, upper, a2)
-                    b2 = muladd4(yk, lower, b2)
-                    yk = spread4(y, y3 + k)
-                    a3 = muladd4(yk, upper, a3)
-                    b3 = muladd4(yk, lower, b3)
+                    yk = spread_four(y, rows, k)
+                    upper = muladd_four(yk, same_four(load4(shared_score, o + 4 * k)), upper)
+                    lower = muladd_four(yk, same_four(load4(shared_score, below + 4 * k)), lower)
                 for k in range(cols, more):
-                    lower = load4(shared_score, below + 4 * k)
-                    b0 = muladd4(spread4(y, y0 + k), lower, b0)
-                    b1 = muladd4(spread4(y, y1 + k), lower, b1)
-                    b2 = muladd4(spread4(y, y2 + k), lower, b2)
-                    b3 = muladd4(spread4(y, y3 + k), lower, b3)
-                q = load4(shared_score, 4 * b + 4)
-                s0, s1, s2, s3 = muladd4(b0, b0, s0), muladd4(b1, b1, s1), muladd4(b2, b2, s2), muladd4(b3, b3, s3)
-                p0, p1, p2, p3 = muladd4(b0, q, p0), muladd4(b1, q, p1), muladd4(b2, q, p2), muladd4(b3, q, p3)
+                    lower = muladd_four(spread_four(y, rows, k), same_four(load4(shared_score, below + 4 * k)), lower)
+                squares = muladd_four(lower, lower, squares)
+                products = muladd_four(lower, same_four(load4(shared_score, 4 * b + 4)), products)
             else:
                 for k in range(cols):
-                    upper = load4(shared_score, o + 4 * k)
-                    a0 = muladd4(spread4(y, y0 + k), upper, a0)
-                    a1 = muladd4(spread4(y, y1 + k), upper, a1)
-                    a2 = muladd4(spread4(y, y2 + k), upper, a2)
-                    a3 = muladd4(spread4(y, y3 + k), upper, a3)
-            q = load4(shared_score, 4 * b)
-            s0, s1, s2, s3 = muladd4(a0, a0, s0), muladd4(a1, a1, s1), muladd4(a2, a2, s2), muladd4(a3, a3, s3)
-            p0, p1, p2, p3 = muladd4(a0, q, p0), muladd4(a1, q, p1), muladd4(a2, q, p2), muladd4(a3, q, p3)
+                    upper = muladd_four(spread_four(y, rows, k), same_four(load4(shared_score, o + 4 * k)), upper)
+            squares = muladd_four(upper, upper, squares)
+            products = muladd_four(upper, same_four(load4(shared_score, 4 * b)), products)
             o = below + 4 * more
-            b += 2
-        store1(sums, 0, sum4(s0))
-        store1(sums, 1, sum4(s1))
-        store1(sums, 2, sum4(s2))
-        store1(sums, 3, sum4(s3))
-        store1(sums, 4, sum4(p0))
-        store1(sums, 5, sum4(p1))
-        store1(sums, 6, sum4(p2))
-        store1(sums, 7, sum4(p3))
+        store4(sums, start, sums4(squares[0], squares[1], squares[2], squares[3]))
+        store4(sums, start + 4, sums4(products[0], products[1], products[2], products[3]))
         for a in range(min(4, last - i)):
             store1(square, i + a, load1(square, i + a) + load1(sums, a))
             store1(product, i + a, load1(product, i + a) + load1(sums, 4 + a))
@@ -778,17 +737,15 @@ def score_rows(x, z, slots, arm_score, shared_score, ridge, mean, width):
     if not (within_limit(x) and within_limit(z)):
         return False
     n, d1 = x.shape
-    d2 = z.shape[1]
-    flat_x = x.reshape(n * d1)
-    flat_z = z.reshape(n * d2)
     stride = 4 * ((d1 + 3) // 4)
-    y = np.empty(min(BLOCK, 4 * ((n + 3) // 4)) * stride)
+    y = np.empty((min(BLOCK, 4 * ((n + 3) // 4)), stride))
+    flat = y.reshape(y.size)
     for first in range(0, n, BLOCK):
         last = min(first + BLOCK, n)
-        eliminate_arms(flat_x, flat_z, d1, d2, slots, first, last, arm_score, ridge, y, stride, width, mean)
+        eliminate_arms(x, z, slots, first, last, arm_score, ridge, y, width, mean)
         for k in range((last - first) * stride, 4 * ((last - first + 3) // 4) * stride):  # padding of the last four
-            y[k] = 0.0
-        add_shared(y, stride, d1, first, last, shared_score, width, mean)
+            flat[k] = 0.0
+        add_shared(flat, stride, d1, first, last, shared_score, width, mean)
     for i in range(n):
         store1(width, i, math.sqrt(load1(width, i)))
     return True
@@ -835,107 +792,37 @@ def arm_parameters(score, h, d1, d2, theta, beta):
             o += 4
 
 
-@kernel
-def eliminate_rows(x, z, slots, arm_score, ridge, y, square, product):
-    """`eliminate_arms` for all n candidates, with y as a matrix of at least n rows."""
-    n, d1 = x.shape
-    d2 = z.shape[1]
-    stride = y.shape[1]
-    first = 0 * n
-    eliminate_arms(
-        x.reshape(n * d1), z.reshape(n * d2), d1, d2, slots, first, n, arm_score, ridge,
-        y.reshape(y.size), stride, square, product,
-    )  # fmt: skip
-
-
 # ------------------------------------------------------------------ whole estimators
 
 
 @kernel
-def distinct(slots):
-    """Whether all slots differ. Also False if one is -1: arms that have not learned cannot be told apart by slot."""
-    highest = 0
-    for slot in slots:
-        if slot < 0:
-            return False
-        highest = max(highest, slot)
-    seen = np.zeros(highest // 64 + 1, np.uint64)
-    one = np.uint64(1)
-    for slot in slots:
-        bit = one << np.uint64(slot % 64)
-        if seen[slot // 64] & bit:
-            return False
-        seen[slot // 64] |= bit
-    return True
+def rotate_rows(slots, rows, rhs, remove, d1, d2, arm_factor, arm_score, shared_factor, shared_score):
+    """Rotate rows (z, x | r) into the factors or, with `remove`, out of them; `refresh_blocks` must follow.
 
-
-@kernel
-def add_to_ridge(slots, amount, d1, d2, arm_factor, arm_score, shared_factor, shared_score):
-    """Add `amount` to lambda in the shared block and in those of these arms.
-
-    A positive amount is rotated in as the rows sqrt(amount) e_k, a negative one is removed by hyperbolic rotations.
+    A row whose slot is < 0 concerns the shared block only.
     """
-    root = math.sqrt(abs(amount))
     start = 0 * d1
-    n = d1 + d2
-    row = np.empty(n)
-    c = np.empty(n)
-    s = np.empty(n)
-    for slot in slots:
-        f = slot * factor_size(d2, d1)
-        h = slot * score_size(d2, d1)
-        for k in range(d2):
-            for j in range(n):
-                row[j] = root if j == k else 0.0
-            if amount > 0.0:
-                rhs = rotate_row(arm_factor, f, arm_score, h, d2, d1, row, 0.0, c, s)
-                rotate_row(shared_factor, start, shared_score, start, d1, start, row[d2:], rhs, c, s)
-            else:
-                rhs = remove_row(arm_factor, f, arm_score, h, d2, d1, row, 0.0)
-                remove_row(shared_factor, start, shared_score, start, d1, start, row[d2:], rhs)
-        refresh_block(arm_factor, f, arm_score, h, d2, d1)
-    for k in range(d1):
-        for j in range(d1):
-            row[j] = root if j == k else 0.0
-        if amount > 0.0:
-            rotate_row(shared_factor, start, shared_score, start, d1, start, row[:d1], 0.0, c, s)
-        else:
-            remove_row(shared_factor, start, shared_score, start, d1, start, row[:d1], 0.0)
-    refresh_block(shared_factor, start, shared_score, start, d1, start)
-
-
-@kernel
-def merge_arm(slot, source, d1, d2, arm_factor, arm_score, shared_factor, shared_score, other_factor, other_score):
-    """Rotate in the rows [R | T | q] of an arm of another estimator. Call `refresh_block` afterwards."""
-    f = slot * factor_size(d2, d1)
-    h = slot * score_size(d2, d1)
-    start = 0 * d1
-    row = np.empty(d1 + d2)
     c = np.empty(d1 + d2)
     s = np.empty(d1 + d2)
-    o = source * factor_size(d2, d1)
-    for k in range(d2):
-        for j in range(k):
-            row[j] = 0.0
-        for j in range(k, d1 + d2):
-            row[j] = other_factor[o]
-            o += 1
-        rhs = rotate_row(arm_factor, f, arm_score, h, d2, d1, row, other_score[source * score_size(d2, d1) + k], c, s)
-        rotate_row(shared_factor, start, shared_score, start, d1, start, row[d2:], rhs, c, s)
+    for i in range(slots.shape[0]):
+        row = rows[i]
+        left = rhs[i]
+        f = slots[i] * factor_size(d2, d1)
+        h = slots[i] * score_size(d2, d1)
+        if remove:
+            if slots[i] >= 0:
+                left = remove_row(arm_factor, f, arm_score, h, d2, d1, row, left)
+            remove_row(shared_factor, start, shared_score, start, d1, start, row[d2:], left)
+        else:
+            if slots[i] >= 0:
+                left = rotate_row(arm_factor, f, arm_score, h, d2, d1, row, left, c, s)
+            rotate_row(shared_factor, start, shared_score, start, d1, start, row[d2:], left, c, s)
 
 
 @kernel
-def merge_shared(d1, shared_factor, shared_score, other_factor, other_score):
-    """Rotate in the rows [R_0 | q_0] of another estimator. Call `refresh_block` afterwards."""
+def refresh_blocks(slots, d1, d2, arm_factor, arm_score, shared_factor, shared_score):
+    """`refresh_block` of these arms and of the shared block."""
     start = 0 * d1
-    row = np.empty(d1)
-    c = np.empty(d1)
-    s = np.empty(d1)
-    o = 0
-    for k in range(d1):
-        for j in range(k):
-            row[j] = 0.0
-        for j in range(k, d1):
-            row[j] = other_factor[o]
-            o += 1
-        rotate_row(shared_factor, start, shared_score, start, d1, start, row, other_score[k], c, s)
+    for slot in slots:
+        refresh_block(arm_factor, slot * factor_size(d2, d1), arm_score, slot * score_size(d2, d1), d2, d1)
+    refresh_block(shared_factor, start, shared_score, start, d1, start)

@@ -19,15 +19,15 @@ from hybandits.foundation.compiling import by_kind, kernel
 from hybandits.kernels.arrow import (
     add_shared,
     add_shared_one,
-    eliminate_rows,
     eliminate_rows_of_arm,
+    eliminated,
     score_rows,
     transpose_times,
     within_limit,
 )
 from hybandits.kernels.empirical_bayes import as_known, with_new_arms
 from hybandits.kernels.memories import draw_model
-from hybandits.kernels.posterior_sampling import chances_by_information, choose_by_information
+from hybandits.kernels.posterior_sampling import choose_by_information
 from hybandits.kernels.random import DECIDE, MIX, fill_normals, place_among, uniform
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, sum4
 
@@ -78,9 +78,9 @@ def radius(coefficients, t):
 
 @kernel
 def choose_uniform(x, z, key, keyed, decision):
-    """One of the n candidates, each with probability 1/n, whatever its features; -1 if one of these is not usable.
+    """One of the n candidates, each with probability 1/n; -1 if a feature exceeds LIMIT.
 
-    key, keyed and decision say which random number decides, see `hybandits.estimators.random_stream.RandomStream`.
+    key, keyed and decision: see `hybandits.estimators.random_stream.RandomStream`.
     """
     if not (within_limit(x) and within_limit(z)):
         return -1
@@ -99,24 +99,17 @@ def choose_ucb(x, z, slots, arm_score, pulls, shared_score, ridge, coefficients,
     width = np.empty(n)
     if not score_rows(x, z, slots, arm_score, shared_score, ridge, mean, width):
         return -1, 0.0, 0.0, 1.0
-    best = highest_bound(mean, width, slots, pulls, coefficients, t)
-    return best, mean[best], width[best], 1.0
-
-
-@kernel
-def highest_bound(mean, width, slots, pulls, coefficients, t):
-    """argmax_i mean_i + gamma width_i, of equal candidates the first; t: see `choose_ucb`."""
     best = 0
     highest = -np.inf
     gamma = radius(coefficients, max(t, 0))
-    for i in range(slots.shape[0]):
+    for i in range(n):
         if t < 0:
             gamma = radius(coefficients, pulls[slots[i]] if slots[i] >= 0 else 0)
         value = mean[i] + gamma * width[i]
         if value > highest:
             highest = value
             best = i
-    return best
+    return best, mean[best], width[best], 1.0
 
 
 @kernel
@@ -167,39 +160,37 @@ def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_scor
 
 
 @kernel
-def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, extra, key, purpose, decision):
-    """The winner of one posterior sample (`sample_values`), its mean and width; index -1 if a feature is not finite.
+def nothing(x):
+    """An empty array of numbers."""
+    return x.reshape(x.size)[:0]
 
-    extra: what each candidate's variance has beyond its estimate's, in units of sigma^2; empty for nothing.
+
+@kernel
+def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, extra, key, purpose, decision):
+    """The winner of one posterior sample (`sample_values`), its mean and width; index -1 if a feature exceeds LIMIT.
+
+    extra: see `eliminated`.
     """
-    n, d1 = x.shape
     if not (within_limit(x) and within_limit(z)):
         return -1, 0.0, 0.0
-    stride = 4 * ((d1 + 3) // 4)
-    y = np.empty((n, stride))
-    square = np.empty(n)
-    product = np.empty(n)
-    eliminate_rows(x, z, slots, arm_score, ridge, y, square, product)
-    for i in range(extra.shape[0]):
-        square[i] += extra[i]
-    values = np.empty(n)
-    sample_values(y, d1, square, product, shared_score, noise, key, purpose, decision, values)
-    best = highest_of(values)
+    d1 = x.shape[1]
+    y, square, product = eliminated(x, z, slots, arm_score, ridge, extra)
+    best = highest_of(sample_values(y, d1, square, product, shared_score, noise, key, purpose, decision))
     mean, variance = add_shared_one(y[best], d1, shared_score, product[best], square[best])
     return best, mean, math.sqrt(variance)
 
 
 @kernel
-def choose_posterior(rule, x, z, slots, arm_score, shared_score, ridge, noise, extra, key, keyed, decision):
+def choose_posterior(rule, x, z, slots, arm_score, shared_score, ridge, noise, extra, key, keyed, decision, chances):
     """index, mean, width and propensity (NaN: not known) by SAMPLING or by INFORMATION; index -1 if not finite.
 
-    extra: see `choose_thompson`.
+    extra: see `eliminated`. chances: see `decide`.
     """
     if rule == INFORMATION:
-        number = uniform(key, MIX + keyed, decision)
         return choose_by_information(
-            x, z, slots, arm_score, shared_score, ridge, noise, extra, key, DECIDE + keyed, decision, number
-        )
+            x, z, slots, arm_score, shared_score, ridge, noise, extra, key, DECIDE + keyed, decision,
+            uniform(key, MIX + keyed, decision), chances,
+        )  # fmt: skip
     i, mean, width = choose_thompson(
         x, z, slots, arm_score, shared_score, ridge, noise, extra, key, DECIDE + keyed, decision
     )  # fmt: skip
@@ -207,17 +198,15 @@ def choose_posterior(rule, x, z, slots, arm_score, shared_score, ridge, noise, e
 
 
 NARROWED = 0.3
-"""How much narrower the first posterior samples at learned settings are."""
+"""The share by which the first posterior samples at learned settings are narrower."""
 
 
 @kernel
 def noise_of_samples(rule, state, d1, d2):
-    """The noise that scales posterior samples: sigma (1 - 0.3 exp(-n / P)) for SAMPLING after n rewards, else sigma.
+    """The noise of posterior samples: sigma (1 - 0.3 exp(-n / P)) for SAMPLING at learned settings, else sigma.
 
-    It is sigma too where all settings are fixed.
-
-    While there are fewer rewards than parameters, P = d1 + d2 arms, every choice explores, and samples as wide as the
-    posterior choose nearly evenly. That is more than is needed: narrower ones lose less and learn as much.
+    While there are fewer rewards n than parameters, P = d1 + d2 arms, every choice explores, and samples as wide as the
+    posterior choose nearly evenly. Narrower ones lose less and learn as much.
     """
     noise = math.sqrt(state.sigma2_in_use)
     if rule == SAMPLING and state.fixed == 0:
@@ -226,21 +215,22 @@ def noise_of_samples(rule, state, d1, d2):
 
 
 @kernel
-def choose_learned(rule, x, z, slots, arm_score, shared_score, states, features, key, keyed, decision):
+def choose_learned(rule, x, z, slots, arm_score, shared_score, states, features, key, keyed, decision, chances):
     """`choose_posterior` at learned settings; uniform until there are any."""
     state = states[0]
     if (state.constant > 0 or state.ready == 0) and not (within_limit(x) and within_limit(z)):
         return -1, 0.0, 0.0, math.nan  # otherwise `choose_posterior` checks every number itself
     own = with_new_arms(slots)
     if state.ready == 1:
-        extra = x.reshape(x.size)[:0]
+        extra = nothing(x)
         if state.constant > 0:
             x, z, extra = as_known(x, z, state, features)
         noise = noise_of_samples(rule, state, x.shape[1], z.shape[1])
         return choose_posterior(
-            rule, x, z, own, arm_score, shared_score, 1.0, noise, extra, key, keyed, decision
+            rule, x, z, own, arm_score, shared_score, 1.0, noise, extra, key, keyed, decision, chances
         )  # fmt: skip
     n = slots.shape[0]
+    chances[:] = 1.0 / n
     i = place_among(uniform(key, MIX + keyed, decision), n)
     mean = np.empty(1)
     width = np.empty(1)
@@ -249,26 +239,7 @@ def choose_learned(rule, x, z, slots, arm_score, shared_score, states, features,
 
 
 @kernel
-def chances_learned(x, z, slots, arm_score, shared_score, states, features, key, keyed, decision, chances):
-    """`chances_by_information` at learned settings; all equal until there are any."""
-    state = states[0]
-    if (state.constant > 0 or state.ready == 0) and not (within_limit(x) and within_limit(z)):
-        return False
-    if state.ready == 0:
-        chances[:] = 1.0 / slots.shape[0]
-        return True
-    extra = x.reshape(x.size)[:0]
-    own = with_new_arms(slots)
-    if state.constant > 0:
-        x, z, extra = as_known(x, z, state, features)
-    noise = noise_of_samples(INFORMATION, state, x.shape[1], z.shape[1])
-    return chances_by_information(
-        x, z, own, arm_score, shared_score, 1.0, noise, extra, key, DECIDE + keyed, decision, chances
-    )
-
-
-@kernel
-def sample_values(y, d1, square, product, shared_score, noise, key, purpose, decision, values):
+def sample_values(y, d1, square, product, shared_score, noise, key, purpose, decision):
     """One joint posterior sample of the mean rewards. Given theta~ = R_0^-1 (q_0 + sigma xi_0) arms are independent:
 
     value_i = y.theta~ + w.q_i + sigma |w| xi_i.
@@ -276,6 +247,7 @@ def sample_values(y, d1, square, product, shared_score, noise, key, purpose, dec
     n = square.shape[0]
     stride = y.shape[1]
     flat = y.reshape(y.size)
+    values = np.empty(n)
     xi = np.empty(d1 + n)
     fill_normals(key, purpose, decision, xi)
     v = np.empty(stride)
@@ -289,24 +261,19 @@ def sample_values(y, d1, square, product, shared_score, noise, key, purpose, dec
             total = muladd4(load4(flat, i * stride + k), load4(theta, k), total)
         own = noise * math.sqrt(load1(square, i)) * load1(xi, d1 + i)
         store1(values, i, load1(product, i) + own + sum4(total))
+    return values
 
 
 @kernel
-def sample_candidates(x, z, slots, arm_score, shared_score, ridge, noise, extra, key, purpose, decision, values):
-    """`sample_values` of all candidates, whose numbers must be finite; extra: see `choose_thompson`."""
-    n, d1 = x.shape
-    y = np.empty((n, 4 * ((d1 + 3) // 4)))
-    square = np.empty(n)
-    product = np.empty(n)
-    eliminate_rows(x, z, slots, arm_score, ridge, y, square, product)
-    for i in range(extra.shape[0]):
-        square[i] += extra[i]
-    sample_values(y, d1, square, product, shared_score, noise, key, purpose, decision, values)
+def sample_candidates(x, z, slots, arm_score, shared_score, ridge, noise, extra, key, purpose, decision):
+    """`sample_values` of all candidates, whose numbers must be finite; extra: see `eliminated`."""
+    y, square, product = eliminated(x, z, slots, arm_score, ridge, extra)
+    return sample_values(y, x.shape[1], square, product, shared_score, noise, key, purpose, decision)
 
 
 @kernel
 def place_drawn(chances, uniform):
-    """The place that a number u in (0, 1) draws: the first i with p_1 + .. + p_i > u (p_1 + .. + p_n)."""
+    """The place drawn by a number u in (0, 1): the first i with p_1 + .. + p_i > u (p_1 + .. + p_n)."""
     n = chances.shape[0]
     total = 0.0
     for i in range(n):
@@ -322,7 +289,7 @@ def place_drawn(chances, uniform):
 
 @kernel
 def with_floor(own, floor, n):
-    """(1 - floor) p + floor / n: the chance of a candidate whose probability in a policy's own lot is p."""
+    """(1 - floor) p + floor / n: the probability of a candidate to which the policy gives p."""
     return (1.0 - floor) * own + floor / n
 
 
@@ -350,8 +317,8 @@ def highest_of(values):
 
 
 @kernel
-def decide_by_ridge(policy, x, z, slots, rounds, key, keyed, decision):
-    """The choice of a `RidgeRule`."""
+def decide_by_ridge(policy, x, z, slots, rounds, key, keyed, decision, chances):
+    """`decide` for a `RidgeRule`."""
     if policy.rule == BOUNDS:
         return choose_ucb(
             x, z, slots, policy.arm_score, policy.pulls, policy.shared_score, policy.ridge, policy.coefficients,
@@ -360,53 +327,29 @@ def decide_by_ridge(policy, x, z, slots, rounds, key, keyed, decision):
     if policy.rule == UNIFORM:
         return choose_uniform(x, z, key, keyed, decision), 0.0, 0.0, 1.0 / x.shape[0]
     return choose_posterior(
-        policy.rule, x, z, slots, policy.arm_score, policy.shared_score, policy.ridge, policy.noise,
-        x.reshape(x.size)[:0], key, keyed, decision,
+        policy.rule, x, z, slots, policy.arm_score, policy.shared_score, policy.ridge, policy.noise, nothing(x), key,
+        keyed, decision, chances,
     )  # fmt: skip
 
 
 @kernel
-def decide_by_learned(policy, x, z, slots, rounds, key, keyed, decision):
-    """The choice of a `LearnedRule`: `choose_learned` by the only model, or by one drawn for this decision."""
+def decide_by_learned(policy, x, z, slots, rounds, key, keyed, decision, chances):
+    """`decide` for a `LearnedRule`: `choose_learned` by the only model, or by one drawn for this decision."""
     model = policy.models[draw_model(policy.weights, key, keyed, decision)]
     posterior = model.posterior
     return choose_learned(
         policy.rule, x, z, slots, posterior.arm_score, posterior.shared_score, model.state, model.features, key, keyed,
-        decision,
+        decision, chances,
     )  # fmt: skip
 
 
 @by_kind({RidgeRule: decide_by_ridge, LearnedRule: decide_by_learned})
-def decide(policy, x, z, slots, rounds, key, keyed, decision):
+def decide(policy, x, z, slots, rounds, key, keyed, decision, chances):
     """index, mean, width and propensity (NaN: not known) of a rule's choice; index -1 if a feature exceeds LIMIT.
 
-    rounds: rewards learned so far; key, keyed and decision say which random numbers decide.
+    rounds: rewards learned so far; key, keyed and decision: see `choose_uniform`. chances: for INFORMATION, the
+    probabilities of all candidates are written here; empty if they are not wanted.
     """
-
-
-@kernel
-def chances_by_ridge(policy, x, z, slots, key, keyed, decision, chances):
-    """`chances_by_information` of a `RidgeRule`."""
-    return chances_by_information(
-        x, z, slots, policy.arm_score, policy.shared_score, policy.ridge, policy.noise, x.reshape(x.size)[:0], key,
-        DECIDE + keyed, decision, chances,
-    )  # fmt: skip
-
-
-@kernel
-def chances_by_learned(policy, x, z, slots, key, keyed, decision, chances):
-    """`chances_learned` of a `LearnedRule`, by the model that takes the decision."""
-    model = policy.models[draw_model(policy.weights, key, keyed, decision)]
-    posterior = model.posterior
-    return chances_learned(
-        x, z, slots, posterior.arm_score, posterior.shared_score, model.state, model.features, key, keyed, decision,
-        chances,
-    )  # fmt: skip
-
-
-@by_kind({RidgeRule: chances_by_ridge, LearnedRule: chances_by_learned})
-def fill_chances(policy, x, z, slots, key, keyed, decision, chances):
-    """Fill in the probabilities of all candidates by INFORMATION; False if a feature exceeds LIMIT."""
 
 
 # ------------------------------------------------------------------ many decisions
@@ -414,16 +357,18 @@ def fill_chances(policy, x, z, slots, key, keyed, decision, chances):
 
 @kernel
 def chances_batch(policy, x, z, slots, key, keyed, decisions, chances):
-    """`fill_chances` for each of the decisions, all among the arms in slots (n,); fills chances (B, n)."""
+    """The probabilities by INFORMATION of all arms in slots (n,), for each of the decisions; fills chances (B, n)."""
+    rounds = 0 * slots.shape[0]
     for b in range(x.shape[0]):
-        if not fill_chances(policy, x[b], z[b], slots, key, keyed, decisions[b], chances[b]):
+        i, _, _, _ = decide(policy, x[b], z[b], slots, rounds, key, keyed, decisions[b], chances[b])
+        if i < 0:
             return b
     return -1
 
 
 @kernel
 def candidates_of(b, x, z, slots, mask, masked_x, masked_z, masked_slots, places):
-    """The candidates of decision b; places says which rows they were. Without a mask nothing is copied."""
+    """The candidates of decision b, and their rows in places. Without a mask nothing is copied."""
     n = x.shape[1]
     row = b if slots.shape[0] > 1 else 0
     if mask.shape[0] == 0:
@@ -452,7 +397,9 @@ def choose_batch(policy, x, z, slots, mask, rounds, key, decision, first, last, 
     places = np.arange(n)
     for b in range(first, last):
         xs, zs, own = candidates_of(b, x, z, slots, mask, masked_x, masked_z, masked_slots, places)
-        i, mean[b], width[b], propensity[b] = decide(policy, xs, zs, own, rounds, key, unkeyed, decision + b)
+        i, mean[b], width[b], propensity[b] = decide(
+            policy, xs, zs, own, rounds, key, unkeyed, decision + b, nothing(x)
+        )  # fmt: skip
         if i < 0:
             return b
         index[b] = places[i]

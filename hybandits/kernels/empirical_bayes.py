@@ -1,16 +1,15 @@
 """Kernels that learn rows and, now and then, the settings: noise, scales and the common mean of arms.
 
-The data are kept as factors without any ridge (`evidence.Data`), rotated like those of `arrow` but from zero. Beside
-them are the posterior factors used for scoring, which include the prior. A refresh takes some steps of `evidence`, and
-then rebuilds the posterior factors from the data, arm by arm.
+The data are kept as factors without a ridge (`evidence.Data`). Beside them are the posterior factors used for scoring,
+which include the prior. A refresh takes some steps of `evidence` and rebuilds the posterior factors arm by arm.
 
 With a finite memory a row of age t (in rows) has the weight exp(-t / memory) in the data. A row of weight w is a row
 times sqrt(w), so all that is needed is to multiply: factors by exp(-t / (2 memory)), sums by exp(-t / memory). The data
 of an arm are multiplied when they are next used (`fade_arm`), those of theta and the sums with every row (`fade`).
 The posterior factors take rows as they come; the next rebuilding, which is never far off, brings them up to date.
 
-A kernel is compiled together with all kernels that it calls. What is rarely called is therefore not called by kernels
-that learn: they say when a refresh is to continue, and `estimators.learned` continues it.
+A kernel is compiled together with all kernels that it calls. Kernels that learn therefore only return that a refresh is
+to continue, and `estimators.learned` continues it.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ from hybandits.kernels.arrow import (
     score_rows,
     score_size,
     transpose_times,
+    unpacked,
     update_cross,
     within_limit,
 )
@@ -51,13 +51,13 @@ from hybandits.kernels.evidence import (
 )
 
 TINY = 1e-50
-"""Features and rewards below this count as 0: their squares could not be told from 0."""
+"""Features and rewards below this count as 0, because their squares underflow."""
 FAINT = 1e-150
 """Entries of a factor below this count as 0, and sums of squares below this fade no further."""
 ALONE = 3000.0
-"""Operations that would take as long as fetching a small arm's block from memory."""
+"""The cost of fetching a small arm's block from memory, in operations."""
 EARLY, FIRST = 1000, 64
-"""Rows up to which refreshes are frequent, because settings still move, and thorough, because they are cheap."""
+"""Rows up to which refreshes are frequent, and up to which they take FIRST_STEPS."""
 STEPS, FIRST_STEPS = 2, 4
 """Fixed-point steps of a refresh, and of the first ones."""
 
@@ -101,7 +101,7 @@ def count_row(row, d1, d2, reward, state, features):
 
 @kernel
 def fade_entries(factor, start, size, by):
-    """Multiply entries of a factor; what gets too small to be told from 0 is 0."""
+    """Multiply entries of a factor; those below FAINT become 0."""
     for i in range(start, start + size):
         value = by * factor[i]
         factor[i] = value if abs(value) > FAINT else 0.0
@@ -229,18 +229,14 @@ def begin_rebuilding(d1, d2, model):
             next_factor[j] = 0.0
         o += d1 - k
     reflect_triangle(next_factor, next_rhs, d1, data.shared, data.shared_rhs, d1)
-    rows = np.zeros(d1 * d1)
+    rows = unpacked(data.dropped, start, d1, d2, d1 + d2)
     left = np.empty(d1)
-    o = 0
     for k in range(d1):
-        for j in range(k, d1):
-            rows[k * d1 + j] = data.dropped[o]
-            o += 1
         left[k] = data.dropped_rhs[k]
         for j in range(d2):
-            left[k] -= data.dropped[o] * model.features[d1 + j].m_in_use
-            o += 1
-    reflect_rows(next_factor, start, next_rhs, start, d1, start, rows, start, d1, d1, left)
+            left[k] -= rows[k, d1 + j] * model.features[d1 + j].m_in_use
+    flat = rows.reshape(d1 * (d1 + d2))
+    reflect_rows(next_factor, start, next_rhs, start, d1, start, flat, start, d1, d1 + d2, left)
     prior_block(start, d1, d2, model)
     state = model.state[0]
     state.cursor = 0
@@ -271,7 +267,7 @@ def rebuild(d1, d2, model, spent, budget):
 
 @kernel
 def cost_of_step(rank, d1, d2):
-    """Operations of a step for an arm with so many rows: whitening, reflecting, what its parameters know."""
+    """Operations of a step for an arm with so many rows."""
     p = d1 + d2
     return ALONE + rank * (3.0 * rank * d2 + 1.0 * rank * p + 4.0 * p * p + 2.0 * d2 * p)
 
@@ -284,10 +280,9 @@ def cost_of_rebuilding(rank, d1, d2):
 
 @kernel
 def arms_of_step(d1, d2, arms, state, most):
-    """The arms that a step looks at: all, or evenly spaced ones if all would cost more than `most`.
+    """The arms of a step: all, or evenly spaced ones if all would cost more than `most`.
 
-    Returns their slots, how many parameters the rows of the others determine by themselves, at most as many as there
-    are rows by weight, and what the step costs.
+    Returns their slots, the number of parameters that the rows of the others determine by themselves, and the cost.
     """
     count = state.arms
     total = 0.0
@@ -312,7 +307,7 @@ def arms_of_step(d1, d2, arms, state, most):
 
 @kernel
 def apply_settings(d1, d2, model, fixed_scale):
-    """Use the settings that the last step has found from now on, and the features known by now."""
+    """Apply the settings of the last step, and note which features are known."""
     state, features = model.state[0], model.features
     ridge = np.empty(d1 + d2)
     set_ridges(state, features, d1, fixed_scale, ridge, np.empty(d2))
@@ -333,7 +328,7 @@ def apply_settings(d1, d2, model, fixed_scale):
 
 @kernel
 def rows_between(state):
-    """How many rows to the next refresh: a quarter or half of those there are, and at most a quarter of the memory."""
+    """Rows until the next refresh: a quarter or half of those learned, and at most a quarter of the memory."""
     rows = int(state.weight)
     between = (rows + 3) // 4 if rows < EARLY else rows // 2
     if state.rate > 0.0:
@@ -352,13 +347,13 @@ def add_arm(slot, model):
 
 @kernel
 def schedule_refresh(new, state):
-    """Let a refresh begin where one is due, because features are new or there are enough rows."""
+    """Begin a refresh if features are new or there are enough rows, unless one is under way."""
     rows = state.rows
     if (new or rows >= state.next) and (state.squares > 0.0 or state.ready == 1):
         state.due = 1
         if rows >= state.next:
             state.next = rows + rows_between(state)
-    if state.due == 1 and state.phase == 0:  # one that is under way is not begun again
+    if state.due == 1 and state.phase == 0:
         state.due = 0
         state.phase = 1 + (FIRST_STEPS if rows < FIRST else STEPS)
         state.refreshes += 1
@@ -441,7 +436,7 @@ def learn_flat(slot, x, z, reward, arrays):
 
 @kernel
 def add_data(slots, x, z, rewards, model):
-    """Rotate rows into the data factors; nothing else is noted of them."""
+    """Rotate rows into the data factors, and nothing else."""
     data, arms, state = model.data, model.arms, model.state[0]
     n, d1 = x.shape
     d2 = z.shape[1]
@@ -477,15 +472,6 @@ def add_arm_of(slot, source, d1, d2, other, model):
     add_data(slots, whole[:, d2:].copy(), whole[:, :d2].copy(), q, model)
     if model.arms.place[slot] < 0:
         add_arm(slot, model)
-
-
-@kernel
-def add_shared_of(d1, d2, other, model):
-    """Take another model's rows of theta, and those of (theta, m), into the data factors."""
-    state, data = model.state[0], model.data
-    p = d1 + d2
-    state.residual += reflect_triangle(data.shared, data.shared_rhs, d1, other.shared, other.shared_rhs, d1)
-    state.residual += reflect_triangle(data.dropped, data.dropped_rhs, p, other.dropped, other.dropped_rhs, p)
 
 
 @kernel
@@ -539,10 +525,10 @@ def any_unusual(values, first, features):
 
 @kernel
 def make_usual(values, first, features, variance, extra):
-    """The features, with those that never changed as usual; extra_i += what is not known of candidate i by that.
+    """The features, with those that never changed as usual; extra_i += the variance that this adds for candidate i.
 
-    Of the parameter of such a feature nothing is known but that its like have this variance, for features of unit
-    size. The size is that of the usual value or, where that is 0, of the candidate's own: so units do not matter.
+    The parameter of such a feature has this variance, for features of unit size. The size is that of the usual value
+    or, where that is 0, of the candidate's own: so units do not matter.
     """
     known = values.copy()
     for k in range(values.shape[1]):
@@ -558,11 +544,10 @@ def make_usual(values, first, features, variance, extra):
 
 @kernel
 def as_known(x, z, state, features):
-    """x and z as far as something is known of them, and what else there is to each candidate's variance.
+    """x and z with features that never changed as usual, and each candidate's additional variance in units of sigma^2.
 
-    A feature that never changed is the same for all, as usual, so the level of the rewards stays the same; where a
-    candidate differs in it, the variance of its mean grows by that of other parameters of the kind, s1 or s2 + s_m, or
-    by the rewards' mean square if there are none. In units of sigma^2; empty where no candidate differs.
+    Where a candidate differs in such a feature, the variance of its mean grows by that of other parameters of the kind,
+    s1 or s2 + s_m, or by the rewards' mean square if there are none. Empty where no candidate differs.
     """
     n, d1 = x.shape
     d2 = z.shape[1]
@@ -592,8 +577,8 @@ def with_new_arms(slots):
 
 @kernel
 def score_at_learned(x, z, slots, arm_score, shared_score, states, features, mean, width):
-    """`score_rows` of what is known, with what is not; the width is in units of the noise."""
-    state = states[0]  # for arrays Python calls a kernel faster than for a record
+    """`score_rows` at learned settings; widths are in units of the noise."""
+    state = states[0]  # an array, because Python passes it faster than a record
     if state.constant == 0 or state.ready == 0:
         return score_rows(x, z, with_new_arms(slots), arm_score, shared_score, 1.0, mean, width)
     if not (within_limit(x) and within_limit(z)):

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybandits.foundation.compiling import kernel
-from hybandits.kernels.arrow import factor_size, invert_triangle, reflect_rows
+from hybandits.kernels.arrow import factor_size, invert_triangle, reflect_rows, unpacked
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, store4, sum4
 
 _VARIANCES = ["sigma2", "s1", "sm"]
@@ -35,34 +35,20 @@ STATE = np.dtype(
 )
 """The scalars of a model.
 
-sigma2, s1, sm
-    The scales, as of the last step.
-residual
-    The squares that no factor explains.
-mean_reward, spread, squares
-    The rewards' mean, their squared deviations and their squares summed up.
-log_det_dropped
-    log |C C'| of all arms that were dropped.
-weight, rate, clock
-    The number of rows by weight, 1 / memory (0: nothing is forgotten), and how many memories have passed.
-evidence, parameters
-    The log evidence and the effective number of parameters before the last step.
-sigma2_in_use
-    The sigma^2 of the posterior factors used for scoring.
-rows, next, due
-    Rows learned, the row of the next refresh, and whether one is due (1 or 0).
-phase
-    The stage of a refresh (0: none, 1: rebuilding the posterior factors, more: steps that come before that).
-cursor, end
-    The places in `Arms.order` that rebuilding has come to and that it ends at.
-arms, refreshes
-    Arms that have learned, and refreshes so far.
-ready
-    Whether the posterior factors have been built at learned settings (1 or 0).
-constant
-    How many features have never changed, as of the last refresh.
-fixed
-    Whether noise and scale are both given (1 or 0).
+- sigma2, s1, sm: the scales, as of the last step
+- residual: the squares that no factor explains
+- mean_reward, spread, squares: the rewards' mean, and the sums of their squared deviations and of their squares
+- log_det_dropped: log |C C'| of all arms that were dropped
+- weight, rate, clock: rows by weight, 1 / memory (0: nothing is forgotten), memories that have passed
+- evidence, parameters: the log evidence and the effective number of parameters before the last step
+- sigma2_in_use: the sigma^2 of the posterior factors
+- rows, next, due: rows learned, the row of the next refresh, 1 if one is due
+- phase: stage of a refresh (0: none, 1: rebuilding the posterior factors, more: the steps before that)
+- cursor, end: the place in `Arms.order` that rebuilding has reached, and the one where it ends
+- arms, refreshes: arms that have learned, refreshes so far
+- ready: 1 if the posterior factors have been built at learned settings
+- constant: features that have never changed, as of the last refresh
+- fixed: 1 if noise and scale are both given
 """
 
 FEATURE = np.dtype(
@@ -72,18 +58,13 @@ FEATURE = np.dtype(
          ("s2", "f8"), ("m", "f8"), ("m_in_use", "f8"), ("dropped_squares", "f8"), ("dropped_count", "f8")],
     )
 )  # fmt: skip
-"""What is kept of each feature of x, then of z.
+"""Statistics and settings of each feature of x, then of z.
 
-seen, squares
-    How often it was not 0, and its sum of squares, by weight.
-usual, varied
-    Its value in the first row, and whether another one has ever come (1 or 0).
-ridge, unknown
-    Its ridge in the posterior factors, and whether nothing is known of it there because it had not changed (1 or 0).
-s2, m, m_in_use
-    Of z only: the scale and the common mean as of the last step, and the mean in the posterior factors.
-dropped_squares, dropped_count
-    Of z only: w_k delta_ik^2 and gamma_2k summed up over arms that were dropped.
+- seen, squares: the number of rows in which it was not 0, and its sum of squares, by weight
+- usual, varied: its value in the first row, 1 if it has ever differed
+- ridge, unknown: its ridge in the posterior factors, 1 if it had not changed when they were built
+- s2, m, m_in_use: of z only: the scale and the common mean as of the last step, and the mean in the posterior factors
+- dropped_squares, dropped_count: of z only: w_k delta_ik^2 and gamma_2k, summed over arms that were dropped
 """
 
 
@@ -109,12 +90,12 @@ class Arms(NamedTuple):
     place: Any
     """The place of a slot in `order`, -1 if its arm has not learned."""
     rank: Any
-    """How many rows of a slot's data factor are not 0."""
+    """Rows of a slot's data factor that are not 0."""
     pulls: Any
     clock: Any
-    """How many memories had passed when a slot's data were last brought up to date."""
+    """`STATE.clock` when a slot's data were last brought up to date."""
     weight: Any
-    """How many rows a slot's data hold, by weight."""
+    """Rows in a slot's data, by weight."""
 
 
 class Posterior(NamedTuple):
@@ -126,12 +107,12 @@ class Posterior(NamedTuple):
     shared_factor: Any
     shared_score: Any
     next_factor: Any
-    """The R_0 that is being built."""
+    """The R_0 under construction."""
     next_rhs: Any
 
 
 class Model(NamedTuple):
-    """Everything that a model with learned settings keeps."""
+    """The state of a model with learned settings."""
 
     data: Data
     arms: Arms
@@ -143,20 +124,20 @@ class Model(NamedTuple):
     mean_spread: Any
     """Cov(m) / sigma^2 as of the last step, (d2, d2)."""
     prior: Any
-    """R_p, packed row by row: R_p' R_p is the inverse of what an arm's own parameters vary by, in units of sigma^2."""
+    """R_p, packed: (R_p' R_p)^-1 is the prior covariance of an arm's own parameters, in units of sigma^2."""
 
 
 CONSTANT = 1e-3
 """A feature that differs from its usual value by less than this share of it counts as unchanged."""
 FLOOR_NOISE, ROUNDING = 1e-12, 1e-26
-"""sigma^2 is at least so much of the rewards' variance, and of their mean square."""
+"""The least sigma^2, as shares of the rewards' variance and of their mean square."""
 LEAST_ERRORS = 1e-3
-"""This share of the rewards' variance V counts as squared errors beyond those that there are: a prior proportional to
-exp(-0.001 V / (2 sigma^2)). Without it the noise would go to 0 where parameters can explain the few rewards exactly."""
+"""The share of the rewards' variance V added to squared errors: a prior proportional to exp(-0.001 V / (2 sigma^2)).
+Without it the noise would go to 0 where parameters can explain the few rewards exactly."""
 FLOOR_SCALE, CEILING_SCALE = 1e-8, 1e12
-"""Variances of parameters lie between so many times their centres."""
+"""Bounds of the variances of parameters, in units of their centres."""
 UNINFORMED = 2.0**500
-"""The ridge of a feature of which nothing can be known: its parameter stays 0, whatever the feature's units."""
+"""The ridge of a feature whose parameter stays 0, whatever the feature's units."""
 
 
 # ------------------------------------------------------------------ the prior
@@ -166,8 +147,7 @@ UNINFORMED = 2.0**500
 def set_prior_triangle(b, spread, triangle):
     """R_p = U^-1 with U U' = diag(1 / b) + Cov(m) / sigma^2 and U upper triangular.
 
-    An arm's own parameters vary around m by s2 / w, and m itself is known only so well: where features are collinear,
-    or few arms have learned, that is what keeps an arm without data worth trying.
+    The uncertainty of m keeps new arms worth exploring where features are collinear or few arms have learned.
     """
     d2 = b.shape[0]
     u = np.zeros((d2, d2))
@@ -225,11 +205,10 @@ def differs(value, usual):
 
 @kernel
 def constant_features(state, features):
-    """Return which features are the same in all rows and not 0, and which of them is the intercept (-1: none).
+    """Return which features are the same in all rows and not 0, and the first of them, the intercept (-1: none).
 
-    What they do cannot be told apart: together they are the level of the rewards. The first of them, the intercept,
-    carries it, and the others are UNINFORMED. Without an intercept the level would be shared out among all features,
-    and candidates with an unusual mixture of these would be expected at a level of their own. There must be two rows.
+    Their effects cannot be told apart: together they are the level of the rewards. The intercept carries it, and the
+    others are UNINFORMED. There must be two rows.
     """
     p = features.shape[0]
     constant = np.zeros(p, np.bool_)
@@ -244,7 +223,7 @@ def constant_features(state, features):
 
 @kernel
 def variance_of_rewards(state):
-    """V; half of the mean square after one row, and all of it where rewards do not differ."""
+    """V: the mean square where rewards do not differ, half of it after one row."""
     v = state.squares / state.weight
     spread = v / 2.0 if state.weight == 1 else state.spread / state.weight
     return spread if spread > 0.0 else v
@@ -345,7 +324,7 @@ def gather_rows(factor, f, rhs, h, d1, d2, rows, at, own, shared, q):
 
 @kernel
 def rank_of(slot, d1, d2, arm_data):
-    """How many rows of an arm's data factor are not 0."""
+    """The number of rows of an arm's data factor that are not 0."""
     o = slot * factor_size(d2, d1)
     rank = 0
     for k in range(d2):
@@ -421,7 +400,7 @@ def whiten_arm(count, d1, d2, b, rows, at, e):
 
 @kernel
 def squared_errors(slot, d1, d2, arm_data, arm_rhs, theta, beta):
-    """What the rows of an arm's data factor leave unexplained: |q_i - R_i beta - T_i theta|^2."""
+    """|q_i - R_i beta - T_i theta|^2 of an arm's data factor."""
     total = 0.0
     o = slot * factor_size(d2, d1)
     for k in range(d2):
@@ -440,13 +419,8 @@ def squared_errors(slot, d1, d2, arm_data, arm_rhs, theta, beta):
 def reflect_triangle(factor, rhs, p, other, other_rhs, d):
     """Reflect the rows of a packed triangle of dimension d into one of dimension p; returns the squares left over."""
     start = 0 * p
-    rows = np.zeros(d * p)
+    rows = unpacked(other, start, d, start, p).reshape(d * p)
     left = other_rhs.copy()
-    o = 0
-    for k in range(d):
-        for j in range(k, d):
-            rows[k * p + j] = other[o]
-            o += 1
     reflect_rows(factor, start, rhs, start, p, start, rows, start, d, p, left)
     return dot(left, start, left, start, d)
 
@@ -456,8 +430,7 @@ def reflect_triangle(factor, rhs, p, other, other_rhs, d):
 
 @kernel
 def whitened_rows(slots, d1, d2, data, b):
-    """The rows of these arms whitened by `whiten_arm`, one after another, their e, where each arm's begin, and the
-    log |C C'| of each arm."""
+    """The rows of these arms whitened by `whiten_arm`, their e, the edges between arms, and log |C C'| of each arm."""
     n = slots.shape[0]
     p = d1 + d2
     start = 0 * d1
@@ -512,13 +485,9 @@ def posterior_of_shared(d1, d2, model, whitened, prior, fixed_scale):
         reflect_rows(shared, start, q, start, p, start, copied, start, count, p, left)
         for k in range(count):
             rest += left[k] * left[k]
-    dense = np.empty((p, p))
-    o = 0
+    dense = unpacked(shared, start, p, start, p)
     for k in range(p):
-        log_det += 2.0 * math.log(shared[o])
-        for j in range(k, p):
-            dense[k, j] = shared[o]
-            o += 1
+        log_det += 2.0 * math.log(dense[k, k])
     inverse = np.empty((p, p))
     invert_triangle(dense, inverse)
     u = np.zeros(p)
@@ -530,10 +499,7 @@ def posterior_of_shared(d1, d2, model, whitened, prior, fixed_scale):
 
 @kernel
 def moments_of_shared(d1, features, constant, prior, u, columns, fixed_scale):
-    """How many parameters (theta, m) the rewards determine, and their weighted squares.
-
-    Returns the effective numbers of constant features, of theta and of m, and the squares of theta and of m.
-    """
+    """The effective numbers of parameters of constant features, theta and m; the weighted squares of theta and m."""
     p = u.shape[0]
     gamma_0 = 0.0
     gammas = np.zeros(2)
@@ -554,9 +520,9 @@ def moments_of_shared(d1, features, constant, prior, u, columns, fixed_scale):
 
 @kernel
 def moments_of_own(slots, d1, d2, data, features, whitened, b, u, columns, last, errors):
-    """For each of the arms' own features how many parameters the rewards determine, and their weighted squares.
+    """The effective number of parameters and the weighted squares of each feature of z; `errors` plus those of arms.
 
-    Adds to `errors` what the arms' data leave unexplained. last: how many entries of u there are to know.
+    last: the number of entries of u that are estimated.
     """
     rows, e, edges, _ = whitened
     p = d1 + d2
@@ -631,9 +597,8 @@ def set_common_mean(features, d1, u, columns, mean_spread):
 def step(slots, d1, d2, model, left_out, fixed):
     """One fixed-point step of the marginal likelihood; changes the scales and m of a model.
 
-    slots: the arms that take part; left_out: how many parameters the rows of the other arms determine by themselves.
-    fixed: whether the noise and the scale are given. A scale that is 0 begins at its centre. Evidence and effective
-    parameters in `state` are then those before the step.
+    slots: the arms that take part; left_out: the number of parameters determined by the rows of the other arms alone.
+    fixed: whether the noise and the scale are given. A scale that is 0 begins at its centre.
     """
     fixed_noise, fixed_scale = fixed
     state, features, data = model.state[0], model.features, model.data

@@ -34,7 +34,7 @@ def append_pairs(p, po, dp, count, out, first, gap):  # type: ignore[no-untyped-
 
 @kernel
 def fill(code, u, p, v, one, x, z):  # type: ignore[no-untyped-def]
-    """x = vec(u v') with x[j du + i] = u_i v_j, and z = v (times one) or u: see MAPS. Then p, where x or z has room."""
+    """x = vec(u v') with x[j du + i] = u_i v_j, and z = v (times one) or u: see MAPS. p follows in x or z."""
     du = u.shape[0]
     start = 0 * du  # an int variable: for a literal 0 Numba would compile the callee a second time
     rows = np.zeros(1, np.int64)
@@ -49,7 +49,7 @@ def fill(code, u, p, v, one, x, z):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill_crossed(code, u, v, p, x, z):  # type: ignore[no-untyped-def]
-    """Write the features of user u[b] and arm v[k] to x[b, k] and z[b, k], followed by p[b, k] where there is room."""
+    """Write the features of user u[b] and arm v[k] to x[b, k] and z[b, k], followed by p[b, k] in one of them."""
     start = 0 * u.shape[0]
     count = v.shape[0]
     rows = np.arange(count).reshape(1, count)
@@ -97,10 +97,10 @@ def fill_batch(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def room_for(source, x, z):  # type: ignore[no-untyped-def]
-    """x and z themselves if the features are given, else room for the features of one round.
+def buffers_for(source, x, z):  # type: ignore[no-untyped-def]
+    """x and z themselves if the features are given, else new arrays for one round.
 
-    The room belongs to the caller alone, because several policies may play the same rounds at once.
+    They belong to the caller alone, because several policies may play the same rounds at once.
     """
     if source[0] == GIVEN:
         return x, z
@@ -112,9 +112,9 @@ def lay_out(source, t, count, x, z):  # type: ignore[no-untyped-def]
     """Return the row of x (rows, n, d1) and z (rows, n, d2) that holds the features of the candidates of round t.
 
     source = (code, user, vector, vectors, pair), and `count` is the number of candidates. If the code is GIVEN, the
-    features are in row t already. Otherwise x and z are what `room_for` returned, and the features are computed into
-    row 0: those of candidate k from user[t], vectors[vector[t, k]] and pair[t, k], which stands at the end of x or z if
-    there is room for it.
+    features are in row t already. Otherwise x and z are those of `buffers_for`, and the features are computed into
+    row 0: those of candidate k from user[t], vectors[vector[t, k]] and pair[t, k], which is appended to x or z if its
+    rows are long enough.
     """
     code, user, vector, vectors, pair = source
     if code == GIVEN:
@@ -139,27 +139,10 @@ def lay_out(source, t, count, x, z):  # type: ignore[no-untyped-def]
 @kernel
 def lay_side_by_side(source, t, count, x, z, both):  # type: ignore[no-untyped-def]
     """Write (x, z) of the candidates of round t side by side into the rows of `both`; see `lay_out`."""
-    code, user, vector, vectors, pair = source
+    row = lay_out(source, t, count, x, z)
     d1 = x.shape[2]
-    d2 = z.shape[2]
-    if code == GIVEN:
-        for k in range(count):
-            for i in range(d1):
-                both[k, i] = x[t, k, i]
-            for i in range(d2):
-                both[k, d1 + i] = z[t, k, i]
-        return
-    du = user.shape[1]
-    start = 0 * du
-    room = both.reshape(both.size)
-    own_d1, own_d2 = sizes_without_pairs(code, du, vectors.shape[1])
-    x_more, z_more = d1 - own_d1, d2 - own_d2
-    fill_batch(
-        code, user.reshape(user.size), t * du, du, vectors.reshape(vectors.size), vectors.shape[1],
-        vector.reshape(vector.size), t * vector.shape[1], count, 1.0, room, start, d2 + x_more, room, d1, d1 + z_more,
-    )  # fmt: skip
-    dp = pair.shape[2]
-    if x_more:
-        append_pairs(pair.reshape(pair.size), t * pair.shape[1] * dp, dp, count, room, own_d1, d1 + d2 - dp)
-    if z_more:
-        append_pairs(pair.reshape(pair.size), t * pair.shape[1] * dp, dp, count, room, d1 + own_d2, d1 + d2 - dp)
+    for k in range(count):
+        for i in range(d1):
+            both[k, i] = x[row, k, i]
+        for i in range(z.shape[2]):
+            both[k, d1 + i] = z[row, k, i]

@@ -1,15 +1,13 @@
 """Several models of the same rewards with different memories, weighted by how well they predict.
 
 The first never forgets, the others have memories of 16 P and 4 P rows, where P = d1 + d2 x (arms that have learned) is
-the number of parameters. Before a reward is learned, every model says how likely it is, at one sigma for all:
+the number of parameters. Before a reward is learned, every model is weighted by its likelihood, at one sigma for all:
 
     w_k <- w_k N(r; mean_k, sigma^2 (1 + width_k^2)),     then     w_k <- (1 - a) w_k + a share_k,     a = 1 / (t + 2)
 
-after t rewards: the fixed share of Herbster and Warmuth, which lets a model come back that was bad for a while. The
-model that decides is drawn by weight. The first one cannot forget by itself what no longer holds, so where it has lost
-its weight for good it continues from a copy of the heaviest, and the two share their weights.
-
-A model may also be alone, without weights.
+after t rewards: the fixed share of Herbster and Warmuth, from which a model can recover. The model that decides is
+drawn by weight. The first one never forgets, so where it has lost its weight for good it continues from a copy of the
+heaviest, and the two share their weights. A single model has no weights.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ MODELS = 3
 MEMORIES = (0.0, 16.0, 4.0)
 """Memories of the models, in numbers of parameters; 0: it never forgets."""
 SHARES = (0.9, 0.05, 0.05)
-"""What each model gets of the share, and where weights begin."""
+"""Each model's part of the share, and the initial weights."""
 LOST = 0.01
 """If the first model weighs less than this at two refreshes of the last one running, it is replaced."""
 LOST_TIMES = MODELS
@@ -60,7 +58,7 @@ def draw_model(weights, key, keyed, decision):
 
 @kernel
 def update_weights(slot, x, z, reward, models, weights):
-    """Weigh the models by how likely they think a reward is that they have not learned."""
+    """Multiply the weights by the likelihoods of a reward that the models have not learned."""
     one_x = x.reshape((1, x.shape[0]))
     one_z = z.reshape((1, z.shape[0]))
     slots = np.full(1, slot if models[0].arms.place[slot] >= 0 else -1)

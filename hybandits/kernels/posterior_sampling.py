@@ -19,9 +19,10 @@ import numpy as np
 
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import (
-    eliminate_rows,
+    eliminated,
     panel_times,
     panel_times_four,
+    store_four,
     transpose_times,
     triangle_size,
     within_limit,
@@ -50,16 +51,12 @@ def times_shared(y, stride, rows, shared_score, d1, g):
     count = rows.shape[0]
     a = 0
     while a + 4 <= count:
-        y0, y1, y2, y3 = rows[a] * stride, rows[a + 1] * stride, rows[a + 2] * stride, rows[a + 3] * stride
+        of_y = rows[a] * stride, rows[a + 1] * stride, rows[a + 2] * stride, rows[a + 3] * stride
+        of_g = a * stride, (a + 1) * stride, (a + 2) * stride, (a + 3) * stride
         o = d1
         for b in range(stride // 4):
             cols = min(4 * b + 4, d1)
-            g0, g1, g2, g3 = panel_times_four(shared_score, o, y, y0, y1, y2, y3, cols)
-            to = a * stride + 4 * b
-            store4(g, to, g0)
-            store4(g, to + stride, g1)
-            store4(g, to + 2 * stride, g2)
-            store4(g, to + 3 * stride, g3)
+            store_four(g, of_g, 4 * b, panel_times_four(shared_score, o, y, of_y, cols))
             o += 4 * cols
         a += 4
     while a < count:
@@ -85,18 +82,12 @@ def squared_distance(a, ao, b, bo, stride):
 def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart):
     """The candidates i with mean_g - mean_i < apart sigma sqrt(|G_i - G_g|^2 + |w_i|^2 + |w_g|^2), and g itself.
 
-    g has the highest mean, of equal ones the first. extra: what each candidate's variance has beyond its estimate's, in
-    units of sigma^2; empty for nothing. Returns the candidates in their order, their means, their G padded with 0,
-    their |w|^2, and the place of g among them.
+    g has the highest mean, of equal ones the first. extra: see `eliminated`. Returns the candidates in their order,
+    their means, their G padded with 0, their |w|^2, and the place of g among them.
     """
     n, d1 = x.shape
-    stride = 4 * ((d1 + 3) // 4)
-    y = np.empty((n, stride))
-    square = np.empty(n)
-    mean = np.empty(n)
-    eliminate_rows(x, z, slots, arm_score, ridge, y, square, mean)
-    for i in range(extra.shape[0]):
-        square[i] += extra[i]
+    y, square, mean = eliminated(x, z, slots, arm_score, ridge, extra)
+    stride = y.shape[1]
     flat = y.reshape(n * stride)
     theta = np.zeros(stride)
     transpose_times(shared_score, 0 * n, d1, shared_score, theta)
@@ -356,7 +347,7 @@ EXPONENT = 1.5
 
 @kernel
 def mixture(d_greedy, d_other, v_greedy, v_other):
-    """The probability q of choosing the other arm that makes (D_g + q dD)^1.5 / (v_g + q dv) smallest.
+    """The probability q of the other arm that makes (D_g + q dD)^1.5 / (v_g + q dv) smallest.
 
     Setting its derivative to 0: q = (D_g / dD - 1.5 v_g / dv) / 0.5, cut to [0, 1].
     """
@@ -429,11 +420,16 @@ def best_mixture(deviations, means, best_at):
 
 
 @kernel
-def mixed_contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision):
-    """The two arms of the mixture: `contenders`, then the place of the other one among them, and its probability q.
+def choose_by_information(
+    x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision, number, chances
+):  # fmt: skip
+    """index, mean, width and propensity of the information-directed choice; index -1 if a feature exceeds LIMIT.
 
-    extra: what each candidate's variance has beyond its estimate's, in units of sigma^2; empty for nothing.
+    number: uniform in (0, 1), decides between the two arms of the mixture. chances: filled with the probabilities of
+    all candidates (q for the other arm, 1 - q for the greedy one) unless it is empty.
     """
+    if not (within_limit(x) and within_limit(z)):
+        return -1, 0.0, 0.0, 1.0
     left, means, g, own, at = contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, APART)
     other = at
     chance = 0.0
@@ -441,40 +437,11 @@ def mixed_contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, 
         deviations = np.empty((left.shape[0], 2 * PAIRS))
         draw_deviations(g, own, sigma, key, purpose, decision, deviations)
         other, chance = best_mixture(deviations, means, at)
-    return left, means, g, own, at, other, chance
-
-
-@kernel
-def choose_by_information(x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision, number):
-    """index, mean, width and propensity of the information-directed choice; index -1 if a feature exceeds LIMIT.
-
-    number: uniform in (0, 1), decides between the two arms of the mixture, whose probabilities are the propensities.
-    """
-    if not (within_limit(x) and within_limit(z)):
-        return -1, 0.0, 0.0, 1.0
-    left, means, g, own, at, other, chance = mixed_contenders(
-        x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision
-    )
+    if chances.shape[0] > 0:
+        chances[:] = 0.0
+        chances[left[at]] = 1.0 - chance
+        if chance > 0.0:
+            chances[left[other]] = chance
     if number < chance:
         return left[other], means[other], width_of(g[other], own[other]), chance
     return left[at], means[at], width_of(g[at], own[at]), 1.0 - chance
-
-
-@kernel
-def chances_by_information(
-    x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision, chances
-):  # fmt: skip
-    """The probability of every candidate: q for the other arm of the mixture, 1 - q for the greedy one.
-
-    Returns whether all features are within LIMIT; otherwise nothing is filled in.
-    """
-    if not (within_limit(x) and within_limit(z)):
-        return False
-    left, _, _, _, at, other, chance = mixed_contenders(
-        x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision
-    )
-    chances[:] = 0.0
-    chances[left[at]] = 1.0 - chance
-    if chance > 0.0:
-        chances[left[other]] = chance
-    return True

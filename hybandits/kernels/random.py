@@ -1,4 +1,4 @@
-"""Random numbers that are a function of a seed and a place: counter-based, so that nothing has to be remembered.
+"""Random numbers as a function of a seed and a counter, without state.
 
 The generator is Philox 4x32-10 (Salmon, Moraes, Dror & Shaw 2011): ten rounds of multiplication turn a counter of four
 32-bit words, under a key of two, into four words that pass every known test. Four counters go side by side. Here
@@ -39,9 +39,9 @@ from hybandits.kernels.simd import (
     xor4,
 )
 
-DECIDE, MIX, ESTIMATE, LEARN, LOT, MODEL = range(6)
-"""Purposes: a decision, the lot between two arms, estimates of propensities, learning, a choice by lot, and the lot
-among models."""
+DECIDE, MIX, ESTIMATE, LEARN, RANDOMIZE, MODEL = range(6)
+"""Purposes: a decision, the draw between two arms, estimates of propensities, learning, randomized choices, and the
+draw of a model."""
 
 KEYED = 16
 """Added to a purpose where the decision is named by the caller's key instead of counted."""
@@ -179,8 +179,8 @@ def far_quantiles(r):
 def to_normals(p):
     """Replace numbers p in (0, 1) by Phi^-1(p), to 1e-15 relative (Wichura 1988, algorithm AS 241).
 
-    All get the formula for the centre; those in the tails, one in seven, are collected and get theirs. That way nothing
-    waits for a guess at which formula comes next.
+    All get the formula for the centre; those in the tails, one in seven, are collected and get theirs, so that there is
+    no branch to mispredict.
     """
     n = p.shape[0]
     start = 0 * n

@@ -1,9 +1,8 @@
 """Four doubles, or four 64-bit words, at a time: the few vector operations that the kernels are written in.
 
-LLVM's auto-vectoriser is designed for long loops. Ours run over 5 to 50 numbers, where its run-time checks and scalar
-remainders cost more than the arithmetic, so the kernels say themselves what goes into one register. Every operation
-is an ordinary Python function on short NumPy arrays, which is what runs when a kernel is called without compilation.
-Compiled, it becomes what its decorator emits. For machines without 256-bit registers LLVM splits that up.
+LLVM's auto-vectoriser is designed for long loops. Kernels here loop over 5 to 50 numbers, where its run-time checks and
+scalar remainders cost more than the arithmetic. Every operation is a Python function on short NumPy arrays, compiled to
+what its decorator emits. For machines without 256-bit registers LLVM splits that up.
 
 `muladd4` is fused when compiled (one rounding), on every machine; nothing else is reordered, and NaN stays visible.
 """
@@ -28,29 +27,21 @@ _WORDS = ir.VectorType(ir.IntType(64), LANES)
 
 
 class _F64x4(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="f64x4")
+    """Four doubles in one register."""
 
 
 class _U64x4(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="u64x4")
+    """Four words in one register."""
 
 
-f64x4 = _F64x4()
-u64x4 = _U64x4()
+f64x4, u64x4 = _F64x4("f64x4"), _U64x4("u64x4")
 
 
 @register_model(_F64x4)
-class _F64x4Model(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, dmm: Any, fe_type: Any) -> None:
-        super().__init__(dmm, fe_type, _VECTOR)
-
-
 @register_model(_U64x4)
-class _U64x4Model(models.PrimitiveModel):  # type: ignore[misc]
+class _RegisterModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, dmm: Any, fe_type: Any) -> None:
-        super().__init__(dmm, fe_type, _WORDS)
+        super().__init__(dmm, fe_type, _VECTOR if fe_type == f64x4 else _WORDS)
 
 
 # ------------------------------------------------------------------ compiling
@@ -67,10 +58,7 @@ def _fits(given: Any, expected: Any) -> bool:
 
 
 def operation(emit: Callable[..., Any], result: Any, *expected: Any) -> Callable[[Any], Any]:
-    """Let compiled code do what emit(builder, *arguments) emits where it calls the decorated function.
-
-    It is found for arguments of the expected types and returns the given one, types.none for nothing.
-    """
+    """Compile calls of the decorated function, for arguments of the expected types, to emit(builder, *arguments)."""
 
     def register(plain: Any) -> Any:
         def typer(*args: Any) -> Any:
@@ -151,19 +139,6 @@ def splat4(s: float) -> Any:
 def spread4(a: Any, i: int) -> Any:
     """a[i] in every lane, unchecked."""
     return np.full(LANES, a[i])
-
-
-def _prefetch(builder: Any, a: Any) -> None:
-    i8 = ir.IntType(8).as_pointer()
-    signature = ir.FunctionType(ir.VoidType(), [i8, _I32, _I32, _I32])
-    ask = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")
-    read, keep_in_all_levels, data = (ir.Constant(_I32, value) for value in (0, 3, 1))
-    builder.call(ask, [builder.bitcast(a, i8), read, keep_in_all_levels, data])
-
-
-@operation(_prefetch, types.none, *_DOUBLES)
-def prefetch(a: Any, i: int) -> None:
-    """Request the cache line that holds a[i]; this changes nothing, and any i is allowed."""
 
 
 # ------------------------------------------------------------------ doubles
@@ -250,7 +225,7 @@ def xor4(a: Any, b: Any) -> Any:
 
 
 def _product(builder: Any, a: Any, b: Any) -> Any:
-    low = _constant(0xFFFFFFFF)  # said once more, so that LLVM takes the multiplication of 32-bit words
+    low = _constant(0xFFFFFFFF)  # repeated, so that LLVM selects the multiplication of 32-bit words
     return builder.mul(builder.and_(a, low), builder.and_(b, low))
 
 

@@ -36,7 +36,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, parameters_of
 from hybandits.kernels.arrow import LIMIT
 from hybandits.kernels.decisions import choose_batch, draw_places
-from hybandits.kernels.random import KEYED, LOT
+from hybandits.kernels.random import KEYED, RANDOMIZE
 from hybandits.policies.choices import Batch, Choice, Choices, RandomizedChoices, checked_batch, in_threads, look_up
 
 FLOOR = 0.05
@@ -299,7 +299,7 @@ class Policy(ABC):
         indices, probabilities = np.empty(len(propensities), np.int64), np.empty(propensities.shape)
         key, _, keyed = streams[0]
         numbers = np.array([stream.decision for stream in streams])
-        draw_places(propensities, floor, key, LOT + keyed, numbers, probabilities, indices)
+        draw_places(propensities, floor, key, RANDOMIZE + keyed, numbers, probabilities, indices)
         return RandomizedChoices(indices, probabilities, propensities)
 
     def _replaced(self, choice: Choice, index: int, candidates: Candidates, stream: RandomStream) -> Choice:

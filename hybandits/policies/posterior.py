@@ -22,7 +22,7 @@ from hybandits.policies.base import DRAWS, Picked, RidgePolicy, synchronized
 from hybandits.policies.choices import NO_MASK, Batch, Choices, in_threads
 
 NOTHING: FloatArray = np.empty(0)
-"""No variance beyond that of the estimates, and no weights where there is one model."""
+"""No variance beyond that of the estimates, and no probabilities wanted."""
 
 Memory = float | Literal["auto"] | None
 """The number of rounds that a policy remembers: None for all, or "auto" to choose among memories."""
@@ -129,12 +129,12 @@ class PosteriorPolicy(RidgePolicy):
         if self._learns:
             scoring = estimator.drawn(stream).scoring
             index, mean, width, propensity = decisions.choose_learned(
-                self.rule, x, z, slots, *scoring, key, keyed, decision
+                self.rule, x, z, slots, *scoring, key, keyed, decision, NOTHING
             )
         else:
             index, mean, width, propensity = decisions.choose_posterior(
                 self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, self.noise,
-                NOTHING, key, keyed, decision,
+                NOTHING, key, keyed, decision, NOTHING,
             )  # fmt: skip
         if propensity != propensity:  # NaN: not known
             propensity = self._estimated(index, candidates, stream)
@@ -298,10 +298,9 @@ class HyThompson(PosteriorPolicy):
         """Order by one draw."""
         if self._undecided(stream):
             return super()._rank(candidates, stream, m)
-        values = np.empty(len(candidates.arms))
-        decisions.sample_candidates(
+        values = decisions.sample_candidates(
             *self._posterior(self._model(stream), candidates), stream.key, random.DECIDE + stream.keyed,
-            stream.decision, values,
+            stream.decision,
         )  # fmt: skip
         indices = np.argsort(-values, kind="stable")[:m]
         propensities = np.full(m, np.nan)

@@ -21,8 +21,8 @@ from hybandits.estimators.sums import unsound
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import by_kind, kernel
 from hybandits.kernels.arrow import LIMIT, learn_row, refresh_due, within_limit
-from hybandits.kernels.decisions import LearnedRule, RidgeRule, decide, walk_level
-from hybandits.kernels.features import lay_out, lay_side_by_side, room_for
+from hybandits.kernels.decisions import LearnedRule, RidgeRule, decide, nothing, walk_level
+from hybandits.kernels.features import buffers_for, lay_out, lay_side_by_side
 from hybandits.kernels.hyran import best_mean, estimate, learn_round
 from hybandits.kernels.memories import learn_by_all
 from hybandits.kernels.random import LEARN, uniform
@@ -74,7 +74,7 @@ class HyRanRule(NamedTuple):
 @kernel
 def pick_by_estimator(rule, x, z, slots, rows, key, decision):  # type: ignore[no-untyped-def]
     """`pick` for a `RidgeRule` or a `LearnedRule`."""
-    i, _, _, _ = decide(rule, x, z, slots[0, : x.shape[0]], rows[0], key, 0 * decision, decision)
+    i, _, _, _ = decide(rule, x, z, slots[0, : x.shape[0]], rows[0], key, 0 * decision, decision, nothing(x))
     return i, 0
 
 
@@ -176,7 +176,7 @@ def play(  # type: ignore[no-untyped-def]
     first + t. Returns the number of rounds played, how many of them since `begin` had a reward, and the outcome.
     """
     source, x, z, index, counts = shown
-    x, z = room_for(source, x, z)
+    x, z = buffers_for(source, x, z)
     n, most = index.shape
     _, _, d1 = x.shape
     here = np.empty((slots.shape[0], most), np.int64)

@@ -12,7 +12,7 @@ from hybandits.features import FeatureMap
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
-from hybandits.kernels.features import GIVEN, lay_out, room_for
+from hybandits.kernels.features import GIVEN, buffers_for, lay_out
 
 ROUNDING = 1e-9
 """The largest distance, in units of the largest mean of a block, of `best` from the largest mean of a round."""
@@ -95,7 +95,7 @@ class Rounds(NamedTuple):
         if self.source is None:
             return self.x[t, :count], self.z[t, :count]
         source, x, z, _, _ = self.for_kernels
-        x, z = room_for(source, x, z)
+        x, z = buffers_for(source, x, z)
         lay_out(source, t, count, x, z)
         return x[0, :count], z[0, :count]
 

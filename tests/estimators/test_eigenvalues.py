@@ -11,7 +11,6 @@ from hybandits.estimators.eigenvalues import (
     largest_ratio,
     rank,
     smallest,
-    smallest_or_zero,
 )
 
 RCOND = 1e-5
@@ -64,10 +63,3 @@ def test_rank_of_little() -> None:
     assert rank(np.zeros((0, 0)), rcond=RCOND) == 0
     assert rank(np.zeros((3, 3)), rcond=RCOND) == 0
     assert rank(np.diag([4.0, 0.0, 0.0]), rcond=RCOND) == 1
-
-
-def test_an_absent_direction_has_the_eigenvalue_0() -> None:
-    a = rows(30, 3)
-    assert smallest_or_zero(a.T @ a, rcond=RCOND) == smallest(a.T @ a)
-    a[:, 2] = a[:, 0] + a[:, 1]
-    assert smallest_or_zero(a.T @ a, rcond=RCOND) == 0.0

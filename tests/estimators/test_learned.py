@@ -350,16 +350,8 @@ def test_rows_that_stand_for_many_teach_what_these_would_teach() -> None:
     seen = (np.column_stack([rows.x, rows.z]) != 0).sum(axis=0)
     total = np.column_stack([rows.x, rows.z]).sum(axis=0)
     moments = Moments(seen, total, rows.reward.mean(), ((rows.reward - rows.reward.mean()) ** 2).sum())
-    for wrong, words in (
-        (None, "without their moments"),
-        (moments._replace(seen=seen[1:]), "cannot be the moments of 300 rewards"),
-        (moments._replace(seen=seen + 0.5), "cannot be the moments"),
-        (moments._replace(sums=total[1:]), "cannot be the moments"),
-        (moments._replace(mean=np.nan), "cannot be the moments"),
-        (moments._replace(spread=-1.0), "cannot be the moments"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            summed.learn_summary(*sums, pulls, wrong)
+    with pytest.raises(ValueError, match="moments is None"):
+        summed.learn_summary(*sums, pulls, None)
     with pytest.raises(ValueError, match="finite"):
         summed.learn_summary(arms, sums[1], sums[2], np.full(len(arms), np.nan), pulls, moments)
     assert (summed.rounds, summed.arms) == (0, [])
@@ -471,8 +463,6 @@ def test_what_dropped_arms_taught_about_differences_stays() -> None:
 
 def test_damaged_parts_are_refused() -> None:
     header, arrays = taught(make_rows(12), memory=9.0).pack()
-    with pytest.raises(FileError, match="not of this memory"):
-        LearnedRidge.unpack({**header, "memory": 8.0}, arrays)
     for name, array in arrays.items():
         broken = {**arrays, name: array[:-1] if len(array) else np.zeros(3)}
         with pytest.raises(FileError):

@@ -13,7 +13,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from hybandits import HybridRidge
 from hybandits.estimators.arms import grown
 from hybandits.kernels import arrow
-from tests.support.plain import refresh_all
 from tests.support.problems import Problem, hybrid_problems
 
 PROBLEMS = settings(max_examples=150, deadline=None)
@@ -161,7 +160,7 @@ def test_cached_inverses_stay_with_the_factors_over_many_refreshes() -> None:
     estimator.learn_batch(random.integers(0, 2, n), x, z, random.normal(size=n))
     kept = estimator.predict(x[:2], z[:2], [0, 1])
     state = estimator.arm_factor, estimator.arm_score, estimator.shared_factor, estimator.shared_score
-    refresh_all(2, 6, 4, *state)
+    arrow.refresh_blocks(np.arange(2), 6, 4, *state)
     assert_allclose(estimator.predict(x[:2], z[:2], [0, 1]), kept, rtol=1e-12)
 
 

@@ -75,19 +75,16 @@ def test_a_posterior_sample_is_its_formula(mode: str, d1: int, d2: int) -> None:
     candidates = Candidates(d1, d2)
     blocks, sigma, xi = candidates.blocks, 0.3, np.empty(d1 + 6)
     random.fill_normals(5, 0, 9, xi)
-    y, square, product = np.zeros((6, 4 * ((d1 + 3) // 4))), np.empty(6), np.empty(6)
-    arrow.eliminate_rows(*candidates.rows, blocks.arm_score, RIDGE, y, square, product)
+    y, square, product = arrow.eliminated(*candidates.rows, blocks.arm_score, RIDGE, np.empty(0))
     theta = np.linalg.solve(blocks.shared(), blocks.shared_score[:d1] + sigma * xi[:d1])
     sample = y[:, :d1] @ theta + product + sigma * np.sqrt(square) * xi[d1:]
-    expected, values = sample.argmax(), np.empty(6)
-    decisions.sample_values(y, d1, square, product, blocks.shared_score, sigma, 5, 0, 9, values)
+    expected = sample.argmax()
+    values = decisions.sample_values(y, d1, square, product, blocks.shared_score, sigma, 5, 0, 9)
     assert_allclose(values, sample, rtol=1e-12)
     assert decisions.highest_of(values) == expected
     state = blocks.arm_score, blocks.shared_score, RIDGE, sigma, np.empty(0)
-    again = np.empty(6)
-    decisions.sample_candidates(*candidates.rows, *state, 5, 0, 9, again)
-    assert_array_equal(again, values)
-    decisions.sample_candidates(*candidates.rows, *state[:-1], np.full(6, 1e6), 5, 0, 9, again)
+    assert_array_equal(decisions.sample_candidates(*candidates.rows, *state, 5, 0, 9), values)
+    again = decisions.sample_candidates(*candidates.rows, *state[:-1], np.full(6, 1e6), 5, 0, 9)
     assert_allclose(again, sample, atol=4 * sigma * 1e3)
     assert (again != values).all()
     best, mean, width = decisions.choose_thompson(*candidates.rows, *state, 5, 0, 9)
@@ -151,7 +148,8 @@ def test_learned_settings_are_used_once_there_are_any(mode: str) -> None:
     random = np.random.default_rng(3)
     x, z, slots = random.standard_normal((4, 3)), random.standard_normal((4, 2)), np.full(4, -1)
     blank = LearnedRidge(d1=3, d2=2).models[0].scoring
-    uniform = [decisions.choose_learned(decisions.SAMPLING, x, z, slots, *blank, 5, 0, t) for t in range(40)]
+    none = np.empty(0)
+    uniform = [decisions.choose_learned(decisions.SAMPLING, x, z, slots, *blank, 5, 0, t, none) for t in range(40)]
     assert {choice[0] for choice in uniform} == {0, 1, 2, 3}
     assert {choice[3] for choice in uniform} == {0.25}
     estimator = taught_estimator()
@@ -164,13 +162,14 @@ def test_learned_settings_are_used_once_there_are_any(mode: str) -> None:
     ):
         for t in range(5):
             wanted = decisions.choose_posterior(
-                rule, x, z, slots, arm_score, shared_score, 1.0, noise, np.empty(0), 5, 0, t
+                rule, x, z, slots, arm_score, shared_score, 1.0, noise, np.empty(0), 5, 0, t, np.empty(0)
             )
-            assert_allclose(decisions.choose_learned(rule, x, z, slots, *model.scoring, 5, 0, t), wanted, rtol=1e-14)
+            got = decisions.choose_learned(rule, x, z, slots, *model.scoring, 5, 0, t, np.empty(0))
+            assert_allclose(got, wanted, rtol=1e-14)
     x[0, 0] = np.nan
     with np.errstate(all="ignore"):
-        assert decisions.choose_learned(decisions.SAMPLING, x, z, slots, *model.scoring, 5, 0, 0)[0] == -1
-        assert not decisions.chances_learned(x, z, slots, *model.scoring, 5, 0, 0, np.empty(4))
+        for rule, chances in ((decisions.SAMPLING, np.empty(0)), (decisions.INFORMATION, np.empty(4))):
+            assert decisions.choose_learned(rule, x, z, slots, *model.scoring, 5, 0, 0, chances)[0] == -1
 
 
 class Many:
@@ -193,6 +192,11 @@ class Many:
             coefficients = np.array([0.5, 0.1, 2.0, 5.0, 1.0])
             self.rule = decisions.RidgeRule(rule, *parts, RIDGE, 0.3, coefficients, by_arm)
 
+    def decide(self, candidates: tuple[np.ndarray, ...], keyed: int, decision: int, chances: np.ndarray) -> Any:
+        learned = isinstance(self.rule, decisions.LearnedRule)
+        decide = decisions.decide_by_learned if learned else decisions.decide_by_ridge
+        return decide(self.rule, *candidates, 10, 7, keyed, decision, chances)
+
     def rows(self, b: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         rows = np.flatnonzero(self.mask[b]) if len(self.shown) else np.arange(4)
         return rows, (self.x[b][rows], self.z[b][rows], self.slots[0][rows])
@@ -214,9 +218,7 @@ def test_batches_are_single_decisions(mode: str, rule: int, kind: str, by_arm: b
     assert decisions.choose_batch(many.rule, *batch, 1, 4, *outcome) == -1
     for b in range(1, 4):
         rows, candidates = many.rows(b)
-        i, *wanted = decisions.decide(many.rule, *candidates, 10, 7, 0, 100 + b) if mode == "plain" else (
-            decisions.decide_by_learned if kind == "learned" else decisions.decide_by_ridge
-        )(many.rule, *candidates, 10, 7, 0, 100 + b)  # fmt: skip
+        i, *wanted = many.decide(candidates, 0, 100 + b, np.empty(0))
         assert outcome[0][b] == rows[i]
         assert_allclose([part[b] for part in outcome[1:]], wanted, rtol=1e-12)
     assert outcome[0][0] == outcome[0][4] == -1
@@ -232,19 +234,16 @@ def test_batches_are_single_decisions(mode: str, rule: int, kind: str, by_arm: b
 
 @pytest.mark.parametrize("kind", ["ridge", "learned"])
 def test_chances_by_information_are_those_of_the_choices(mode: str, kind: str) -> None:
-    """A choice has the chance that it says, and there are at most two that are not 0."""
+    """A choice has the probability that it says, and at most two are not 0."""
     many = Many(decisions.INFORMATION, kind, False)
     chances, numbers = np.full((5, 4), np.nan), np.arange(200, 205)
     assert decisions.chances_batch(many.rule, many.x, many.z, many.slots[0], 7, random.KEYED, numbers, chances) == -1
     assert_allclose(chances.sum(axis=1), 1.0, rtol=1e-12)
     assert (np.count_nonzero(chances, axis=1) <= 2).all()
-    decide = decisions.decide_by_learned if kind == "learned" else decisions.decide_by_ridge
-    fill = decisions.chances_by_learned if kind == "learned" else decisions.chances_by_ridge
     for b in range(5):
         candidates, alone = many.rows(b)[1], np.empty(4)
-        i, _, _, chance = decide(many.rule, *candidates, 10, 7, random.KEYED, 200 + b)
+        i, _, _, chance = many.decide(candidates, random.KEYED, 200 + b, alone)
         assert chances[b, i] == chance
-        assert fill(many.rule, *candidates, 7, random.KEYED, 200 + b, alone)
         assert_array_equal(alone, chances[b])
     many.x[3] = np.nan
     with np.errstate(all="ignore"):

@@ -96,8 +96,8 @@ def test_nothing_is_written_beyond_the_last_candidate(mode: str, name: str, du: 
     vector = random.integers(7, size=(3, 4))
     pair = random.normal(size=(3, 4, feature_map.pair))
     source = feature_map.code, user, vector, vectors, pair
-    room = features.room_for(source, np.empty((0, 4, feature_map.d1)), np.empty((0, 4, feature_map.d2)))
-    assert [each.shape for each in room] == [(1, 4, feature_map.d1), (1, 4, feature_map.d2)]
+    buffers = features.buffers_for(source, np.empty((0, 4, feature_map.d1)), np.empty((0, 4, feature_map.d2)))
+    assert [each.shape for each in buffers] == [(1, 4, feature_map.d1), (1, 4, feature_map.d2)]
     given = GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0)), NO_PAIRS
     for t in range(3):
         pairs = pair[t, :3] if feature_map.pair else None
@@ -109,9 +109,9 @@ def test_nothing_is_written_beyond_the_last_candidate(mode: str, name: str, du: 
         assert (x[0, 3] == 7.0).all()
         assert (z[0, 3] == 7.0).all()
         assert features.lay_out(given, t, 3, x, z) == t
-        for its_source, number in ((source, t), (given, 0)):
+        for one_source, number in ((source, t), (given, 0)):
             both = np.full((4, feature_map.d1 + feature_map.d2), 7.0)
-            features.lay_side_by_side(its_source, number, 3, x, z, both)
+            features.lay_side_by_side(one_source, number, 3, x, z, both)
             assert_array_equal(both[:3], np.hstack([expected_x, expected_z]))
             assert (both[3] == 7.0).all()
 
@@ -120,9 +120,9 @@ def test_rounds_whose_features_are_given_stay_where_they_are(mode: str) -> None:
     random = np.random.default_rng(2)
     x, z = random.normal(size=(3, 4, 2)), random.normal(size=(3, 4, 1))
     source = GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0)), NO_PAIRS
-    room = features.room_for(source, x, z)
-    assert np.shares_memory(room[0], x)
-    assert np.shares_memory(room[1], z)
+    buffers = features.buffers_for(source, x, z)
+    assert np.shares_memory(buffers[0], x)
+    assert np.shares_memory(buffers[1], z)
     assert features.lay_out(source, 2, 3, x, z) == 2
     both = np.zeros((4, 3))
     features.lay_side_by_side(source, 2, 3, x, z, both)

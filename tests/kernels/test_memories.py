@@ -155,7 +155,7 @@ def test_files_hold_everything_and_damage_is_noticed() -> None:
     for wrong in ({"weights": np.ones(4)}, {"weights": np.ones(3)}, {"1.state": arrays["1.state"][1:]}):
         with pytest.raises(FileError, match="corrupt"):
             LearnedRidge.unpack(header, {**arrays, **wrong})
-    del arrays["2.arm_data"]
+    del arrays["2.data_arm"]
     with pytest.raises(FileError, match="missing"):
         LearnedRidge.unpack(header, arrays)
 
@@ -179,10 +179,10 @@ def test_the_model_drawn_decides(mode: str, rule: int) -> None:
     slots = np.array([estimator.slot(0), estimator.slot(1), -1])
     for t in range(6):
         model = estimator.models[memories.draw_model(estimator.weights, 9, 16, t)]
-        wanted = decisions.choose_learned(rule, x, z, slots, *model.scoring, 9, 16, t)
+        wanted = decisions.choose_learned(rule, x, z, slots, *model.scoring, 9, 16, t, np.empty(0))
         for models, weights in ((estimator.arrays, estimator.weights), ((model.arrays,), np.empty(0))):
             chooser = decisions.LearnedRule(rule, models, weights)
-            assert_array_equal(decisions.decide_by_learned(chooser, x, z, slots, 40, 9, 16, t), wanted)
+            assert_array_equal(decisions.decide_by_learned(chooser, x, z, slots, 40, 9, 16, t, np.empty(0)), wanted)
 
 
 def test_weights_follow_predictions(mode: str) -> None:

@@ -42,7 +42,6 @@ def test_muladd4_is_rounded_once_on_every_machine() -> None:
 def test_vector_loads_stores_and_sums() -> None:
     @njit
     def run(a, out):  # type: ignore[no-untyped-def]
-        simd.prefetch(a, 10_000_000)
         simd.store1(out, 0, simd.sum4(simd.load4(a, 1)))
         simd.store1(out, 1, simd.sum4(simd.spread4(a, 2)))
         simd.store1(out, 2, simd.sum4(simd.splat4(simd.load1(a, 3))))

@@ -241,8 +241,7 @@ def test_posterior_samples_have_the_joint_posterior_mean_and_covariance() -> Non
     # Joint draws, against those from the dense posterior.
     n = 20_000
     rows = policy.estimator.checked_candidates(x, z, ARMS, admit=False)
-    y, square, product = np.empty((5, 4)), np.empty(5), np.empty(5)
-    arrow.eliminate_rows(x, z, rows.slots, policy.estimator.arm_score, policy.ridge, y, square, product)
+    y, square, product = arrow.eliminated(x, z, rows.slots, policy.estimator.arm_score, policy.ridge, np.empty(0))
     theta_root = np.linalg.inv(np.linalg.cholesky(np.linalg.inv(np.linalg.inv(dense.matrix)[:4, :4])).T)
     scores = np.empty((n, 5))
     wins = np.zeros(5)
@@ -252,8 +251,7 @@ def test_posterior_samples_have_the_joint_posterior_mean_and_covariance() -> Non
         theta = policy.theta + noise * theta_root @ xi[:4]
         scores[k] = y @ theta + product + noise * np.sqrt(square) * xi[4:]
         if k < 4000:
-            values = np.empty(5)
-            decisions.sample_values(y, 4, square, product, policy.estimator.shared_score, noise, 1, 0, k, values)
+            values = decisions.sample_values(y, 4, square, product, policy.estimator.shared_score, noise, 1, 0, k)
             assert_allclose(values, scores[k], rtol=1e-9, atol=1e-12)
         wins[int(np.argmax(scores[k]))] += 1
     error = np.sqrt(np.diag(covariance) / n)

@@ -36,7 +36,7 @@ class Blocks:
         return self.arm_factor, self.arm_score, self.shared_factor, self.shared_score
 
     def learn(self) -> Blocks:
-        assert arrow.learn_rows(self.slots, self.x, self.z, self.rewards, *self.state, 0)
+        arrow.learn_rows(self.slots, self.x, self.z, self.rewards, *self.state, 0)
         return self
 
     def factor(self, i: int) -> np.ndarray:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import hybandits.kernels
-from hybandits.kernels import arrow
 
 MODULES = [
     importlib.import_module(f"hybandits.kernels.{module.name}")
@@ -28,15 +27,6 @@ def kernels(module: ModuleType) -> dict[str, Any]:
         for name, value in vars(module).items()
         if hasattr(value, "py_func") and value.py_func.__module__ == module.__name__
     }
-
-
-def refresh_all(count: int, d1: int, d2: int, *parts: Any) -> None:
-    """Recompute L and C of every block from R and T."""
-    arm_factor, arm_score, shared_factor, shared_score = parts
-    for s in range(count):
-        f, h = s * arrow.factor_size(d2, d1), s * arrow.score_size(d2, d1)
-        arrow.refresh_block(arm_factor, f, arm_score, h, d2, d1)
-    arrow.refresh_block(shared_factor, 0, shared_score, 0, d1, 0)
 
 
 @contextmanager
