@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -168,32 +168,6 @@ def broken() -> Any:
     raise StoreError("The disk is full.")
 
 
-def test_the_store_fails_for_a_while(web: httpx.Client, service: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert web.get("/readyz").status_code == 200
-    with monkeypatch.context() as patch:
-        patch.setattr(service.store, "writing", broken)
-        answer = web.post("/v1/decisions", json={"event_id": "e", "user": USER})
-        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-        assert answer.json()["detail"].startswith("The disk is full. Send the request again: with the same event_id")
-        assert web.delete("/v1/arms/a").status_code == 503
-        assert web.get("/readyz").status_code == 503
-        assert web.get("/v1/arms").status_code == 503
-    assert web.post("/v1/decisions", json={"event_id": "e", "user": USER}).status_code == 201
-    assert web.get("/readyz").status_code == 200
-
-
-def test_a_batch_whose_transaction_failed_is_refused_as_a_whole(
-    web: httpx.Client, service: Writer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(service.store, "writing", broken)
-    answer = web.post("/v1/decisions/batch", json=[{"event_id": "e", "user": USER}, {"users": {}}])
-    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-    assert answer.json()["status"] == 503
-    monkeypatch.undo()
-    assert web.post("/v1/decisions/batch", json=[{"user": {}}, {"users": {}}, {"user": USER}]).status_code == 200
-    assert 'hybandits_refusals_total{status="422"} 2.0' in web.get("/metrics").text
-
-
 def test_without_the_token_readiness_has_no_reasons(service: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(service, Tokens("token-for-everything")) as web:
         monkeypatch.setattr(service.store, "writing", broken)
@@ -239,10 +213,6 @@ async def running(service: Writer) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-def in_a_loop(work: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(work())  # type: ignore[arg-type]
-
-
 def test_stopping_answers_what_was_accepted(tmp_path: Path) -> None:
     service = writer(tmp_path, CLICKS)
 
@@ -254,16 +224,5 @@ def test_stopping_answers_what_was_accepted(tmp_path: Path) -> None:
             answers = await asyncio.gather(*asked)
             assert {answer.status_code for answer in answers} == {201}
 
-    in_a_loop(work)
+    asyncio.run(work())
     assert service.store.snapshot(fingerprint()) is not None
-
-
-def test_a_log_that_cannot_be_read_answers_503(
-    web: httpx.Client, service: Writer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise StoreError("The disk is gone.")
-
-    monkeypatch.setattr(service.store, "find", fail)
-    answer = web.get("/v1/decisions/e")
-    assert (answer.status_code, answer.json()["detail"]) == (503, "The disk is gone. Ask again.")

@@ -79,6 +79,7 @@ def test_a_disk_that_fails(
         with disk.raising(fault):
             _refused(_decide(web, "during"), words)
             _refused(web.post("/v1/rewards", json={"event_id": "before", "reward": 1}), words)
+            _refused(web.get("/v1/arms"), words)
             _refused(web.put("/v1/arms/c", json={"features": {"price": 1}}), words)
             _refused(web.post("/v1/decisions/batch", json=[{"event_id": "batch", "user": USER}] * 2), words)
             time.sleep(0.2)  # the service has tried again meanwhile

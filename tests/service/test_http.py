@@ -70,24 +70,6 @@ def test_a_request_that_offers_an_upgrade_is_served(service: Writer, split: bool
         assert (head[:13], body["event_id"]) == (b"HTTP/1.1 201 ", "second")
 
 
-def test_pipelined_requests_are_answered_in_their_order(service: Writer) -> None:
-    with served(service) as web, connected(web) as client:
-        client.sendall(b"".join(request(f"e{i}") for i in range(5)))
-        assert [body["event_id"] for _, body in answers(client, 5)] == [f"e{i}" for i in range(5)]
-
-
-@pytest.mark.parametrize(("version", "headers"), [("1.1", ("Connection: close",)), ("1.0", ())])
-def test_a_connection_that_the_client_does_not_keep_is_closed(
-    service: Writer, version: str, headers: tuple[str, ...]
-) -> None:
-    with served(service) as web, connected(web) as client:
-        client.sendall(request("e", version, *headers))
-        ((head, body),) = answers(client, 1)
-        assert head.startswith(b"HTTP/1.1 201 ")
-        assert body["event_id"] == "e"
-        assert client.recv(100) == b""
-
-
 def test_a_body_that_does_not_arrive_is_refused(service: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "BODY_SECONDS", 0.2)
     with served(service) as web, connected(web) as slow:

@@ -33,7 +33,7 @@ def test_what_happened_is_counted(tmp_path: Path) -> None:
         web.put("/v1/arms/a", json={"features": {"price": 1}})
         for i in range(5):
             web.post("/v1/decisions", json={"event_id": str(i), "user": USER})
-        web.post("/v1/decisions", json={"users": {}})
+        assert web.post("/v1/decisions/batch", json=[{"users": {}}, {"user": {}}]).status_code == 200
         web.get("/nowhere")
         assert web.get("/v1/view", headers={"host": "elsewhere.example"}).status_code == 403
         found = values(web.get("/metrics").text)
@@ -44,11 +44,11 @@ def test_what_happened_is_counted(tmp_path: Path) -> None:
     assert found["hybandits_writable",] == 1
     assert found["hybandits_store_errors_total",] == 0
     assert found["hybandits_waiting_requests",] == 0
-    assert found["hybandits_refusals_total", "422"] == 1
+    assert found["hybandits_refusals_total", "422"] == 2
     assert found["hybandits_refusals_total", "404"] == 1
     assert found["hybandits_refusals_total", "403"] == 1
     assert not [name for name, *_ in found if name.endswith("_created")]
-    assert found["hybandits_request_duration_seconds_count", "decide"] == 6
+    assert found["hybandits_request_duration_seconds_count", "decide"] == 5
     assert found["hybandits_commit_duration_seconds_count",] >= 6
     assert found["hybandits_last_row_timestamp_seconds",] == 1000
 

@@ -272,19 +272,3 @@ class TestInChromium:
             assert TOKEN not in page.url
             page.reload()
             expect(page.locator("h1")).to_have_text("A page & <i>more</i>")  # this tab still has it
-
-    def test_another_token_may_be_entered_while_the_service_does_not_answer(
-        self, browser: Browser, tmp_path: Path
-    ) -> None:
-        service = played(tmp_path, ["a"], 10)
-        with served(service, Tokens(TOKEN)) as web, opened(browser, web) as (page, _):
-            page.route("**/", lambda route: route.abort())
-            page.fill("#token", "another")
-            page.keyboard.press("Enter")
-            expect(page.locator("#connection")).to_contain_text("The connection is lost")
-            page.unroute("**/")
-            page.fill("#token", TOKEN)
-            page.keyboard.press("Enter")
-            expect(page.locator("h1")).to_have_text("A page & <i>more</i>")
-            page.wait_for_timeout(2_500)  # the first token would have been tried again
-            assert page.inner_text("h1") == "A page & <i>more</i>"

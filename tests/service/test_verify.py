@@ -43,22 +43,13 @@ def verified(store: SqliteStore, row: Row, other: Decision) -> Verification:
 
 
 def test_a_decision_that_was_tampered_with_is_found(tmp_path: Path) -> None:
-    service = writer(tmp_path)
-    put(service, "a", "b")
-    play(service, 20)
-    store = SqliteStore(tmp_path / "log.db")
-    row, made = last_decision(store)
-    result = verified(store, row, replace(made, chance=0.123))
-    assert result.different == 1
-    assert "0.123" in result.examples[0]
-
-
-def test_a_decision_that_was_tampered_with_is_found_under_another_fingerprint(tmp_path: Path) -> None:
     service = writer(tmp_path, challengers=[{"name": "bold", "policy": "HyThompson:scale=1"}])
     put(service, "a", "b", "c")
     play(service, 40)
     store = SqliteStore(tmp_path / "log.db")
     row, made = last_decision(store)
+    result = verified(store, row, replace(made, chance=0.123))
+    assert (result.exact, result.different, "0.123" in result.examples[0]) == (40, 1, True)
     made = replace(made, fingerprint="elsewhere")
     result = verified(store, row, made)
     assert (result.exact, result.near_ties, result.different) == (39, 0, 0)

@@ -12,7 +12,6 @@ import pytest
 
 from hybandits.service import view as view_module
 from hybandits.service.commands import Decide, GiveReward
-from hybandits.service.log import StoreError
 from hybandits.service.metrics import Metrics
 from hybandits.service.page import page
 from hybandits.service.view import ARMS, POINTS, SHARES, View, Views, make_view
@@ -33,11 +32,6 @@ def played(path: Path, *arms: str, rounds: int = 60, seconds: float = 0.5) -> Wr
     clock.advance(20)
     service.serve([])
     return service
-
-
-def test_at_the_beginning_there_is_nothing_to_see(tmp_path: Path) -> None:
-    view = make_view(writer(tmp_path, CLICKS))
-    assert (view.decisions, view.reward.mean, view.arms, view.curves.ends) == (0, None, [], [])
 
 
 def test_in_the_middle(tmp_path: Path) -> None:
@@ -93,19 +87,6 @@ def test_refused_requests_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             web.post("/v1/decisions", json={"users": {}})
         web.get("/nowhere")
         assert web.get("/v1/view").json()["refusals"] == {"404": 1, "422": 2}
-
-
-def test_trouble_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    service = writer(tmp_path)
-
-    def fail(*_: object) -> None:
-        raise StoreError("The disk is full.")
-
-    monkeypatch.setattr(service.store, "writing", fail)
-    monkeypatch.setattr(service.store, "last", fail)
-    service.serve([Decide(USER)])
-    view = make_view(service)
-    assert (view.trouble, view.failures, view.behind) == ("The disk is full.", 1, None)
 
 
 def test_what_other_servers_have_written_is_seen(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from hybandits.service import model_state
 from hybandits.service.commands import Answer, Decide, GiveReward, Promote, PutArm, Refused
-from hybandits.service.fingerprint import fingerprint
-from hybandits.service.log import ALL, Closed, Decision, StoreError, encode_ids
+from hybandits.service.log import ALL, Decision, StoreError, encode_ids
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
@@ -37,17 +36,6 @@ def refused(service: Writer, command: Any) -> Refused:
 
 
 # ------------------------------------------------------------------ decisions
-
-
-def test_the_same_event_gets_the_same_answer(tmp_path: Path) -> None:
-    service = writer(tmp_path)
-    put(service, "a", "b", "c")
-    first, again = decide(service, "e1"), decide(service, "e1")
-    assert (first.status, again.status) == (201, 200)
-    assert first.body == again.body
-    assert refused(service, Decide({**USER, "age": 0.4}, event_id="e1")).status == 409
-    assert refused(service, Decide(USER, encode_ids(["a", "b"]), "e1")).status == 409
-    assert service.state.summary.decisions == 1
 
 
 def test_events_in_one_transaction_are_told_apart(tmp_path: Path) -> None:
@@ -102,26 +90,6 @@ def test_an_arm_that_has_changed_is_learned_as_it_was(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------ windows
-
-
-def test_with_a_window_nothing_is_learned_before_the_decision_closes(tmp_path: Path) -> None:
-    clock = Clock()
-    service = writer(tmp_path, CLICKS, clock=clock)
-    put(service, "a", "b")
-    for event in ("seen", "clicked"):
-        decide(service, event)
-    assert reward(service, "clicked", 1.0).status == 201
-    assert service.state.policies["live"].rounds == 0
-    clock.advance(10.5)
-    service.serve([])
-    assert service.state.policies["live"].rounds == 2
-    assert service.state.summary.reward.total == 1.0
-    late = reward(service, "seen", 1.0)
-    assert (late.status, late.body["learned"]) == (202, False)
-    assert reward(service, "seen", 1.0).status == 200
-    assert service.state.policies["live"].rounds == 2
-    closes = [row.content for row in service.store.rows(0) if isinstance(row.content, Closed)]
-    assert len(closes) == 1
 
 
 def test_closing_is_the_same_whatever_the_order_of_clicks(tmp_path: Path) -> None:
@@ -184,18 +152,6 @@ def play(service: Writer, first: int, last: int) -> None:
         answer = decide(service, f"e{i}", user={"age": (i % 7) / 7, "country": "fr" if i % 2 else "de"})
         if i % 4:
             reward(service, f"e{i}", float((i * 7 + len(answer.body["arm"])) % 5 == 0))
-
-
-def test_a_snapshot_of_another_fingerprint_is_not_used(tmp_path: Path) -> None:
-    service = writer(tmp_path)
-    put(service, "a", "b")
-    play(service, 0, 20)
-    snapshot = service.state.snapshot()
-    service.store.keep_snapshot(snapshot._replace(fingerprint="elsewhere", content=b"not a model"))
-    again = Writer(SqliteStore(tmp_path / "log.db"))
-    assert models(again) == models(service)
-    again.keep_snapshot()
-    assert service.store.snapshot(fingerprint()) == snapshot, "the next start need not fold the log again"
 
 
 def test_decisions_made_together_are_those_made_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
