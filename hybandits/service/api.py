@@ -116,7 +116,7 @@ class Promoted(msgspec.Struct):
 
 
 class Health(msgspec.Struct):
-    """It works."""
+    """The process works."""
 
     status: str
     version: int | msgspec.UnsetType = msgspec.UNSET
@@ -293,7 +293,7 @@ def _active_at(writer: Writer, version: int) -> list[str]:
 
 def probabilities_of(decision: Decision, ids: list[str]) -> dict[str, float]:
     """Return the probability of every candidate, from the policy's own and the floor."""
-    own, mixed = dict(decision.lot), with_floor.py_func  # a few numbers are not worth the time to compile
+    own, mixed = dict(decision.distribution), with_floor.py_func  # a few numbers are not worth the time to compile
     return {arm: mixed(own.get(i, 0.0), decision.floor, decision.n) for i, arm in enumerate(ids)}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Batch, Log, LogError, Tables, convert
 from hybandits.service.log import Row, Store
-from hybandits.service.model_state import ModelState, Pool, reward_in_time, walk
+from hybandits.service.model_state import ModelState, Pool, walk
 
 ROWS = 5_000
 """Rows that are read together."""
@@ -31,7 +31,7 @@ class ServiceReader:
 
     def __init__(self, store: Store, state: ModelState) -> None:
         self._store = store
-        self._bandit, self._closed, self._unrewarded = state.bandit, state.closed, state.unrewarded
+        self._state, self._bandit = state, state.bandit
         self._begins, self._closed_before = 0, 0
         if state.base:
             self._begins, self._closed_before = state.base, ModelState.based(store).closed
@@ -72,7 +72,7 @@ class ServiceReader:
 
     def is_open(self, number: int) -> bool:
         """Return whether the decision in this row waits for the end of its window."""
-        return self._bandit.window is not None and number > self._closed
+        return self._bandit.window is not None and number > self._state.closed
 
     def _entered(self, state: ModelState, row: Row, tables: Tables) -> _Entered:
         decision = row.decision
@@ -86,18 +86,15 @@ class ServiceReader:
 
     def _reward(self, number: int, given: Row | None) -> tuple[float | None, str]:
         """Return the reward that was learned for the decision in this row, or None and why there is none."""
-        reward = reward_in_time(given)
         if self._bandit.window is None:
-            if given is not None and given.number < self._begins:
-                return None, EARLIER
-            return reward, NO_REWARD
-        if number <= self._closed_before:
+            is_copied = given is not None and given.number < self._begins
+        else:
+            is_copied = number <= self._closed_before
+        if is_copied:
             return None, EARLIER
         if self.is_open(number):
             return None, OPEN
-        if reward is None:  # what counted when the decision was closed: the setting may have changed since
-            reward = next(value for last, value in self._unrewarded if number <= last)
-        return reward, ""
+        return self._state.learned_reward(number, given), NO_REWARD
 
     def _batch(self, kept: Sequence[tuple[_Entered, float]]) -> Batch:
         entered = [each for each, _ in kept]

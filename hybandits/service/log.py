@@ -16,7 +16,7 @@ SCHEMA = 1
 """The version of the rows and tables. A log of another version is refused."""
 
 Value = str | int | float | bool | None
-"""What a feature may be in a row. In requests texts have a limit (`commands.Given`), but every row can be read."""
+"""The value of a feature in a row. In requests texts have a limit (`commands.Given`), but every row can be read."""
 
 Candidates = msgspec.Raw
 """The candidates that a request names, as the JSON that came: a list of ids, or `ALL`."""
@@ -62,8 +62,8 @@ class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit
 
     `candidates` are those that the request named; `ALL` for the arms that were active at the row `version`, the last
     that the model had learned. `arm_version` is the row that described the arm, `chance` its probability, `floor` the
-    share that was spread evenly, and `lot` the policy's own probabilities by the positions of candidates. `shadows` has
-    for every challenger the probability with which it would have drawn the same arm.
+    share that was spread evenly, and `distribution` the policy's own probabilities by the positions of candidates.
+    `shadows` has for every challenger the probability with which it would have drawn the same arm.
     """
 
     event: str
@@ -75,7 +75,7 @@ class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit
     arm_version: int
     chance: float
     floor: float
-    lot: list[tuple[int, float]]
+    distribution: list[tuple[int, float]]
     policy: str
     fingerprint: str
     shadows: dict[str, float] = {}

@@ -71,23 +71,20 @@ def _copied(old: log.Store, state: ModelState, since: int) -> Iterator[log.Row]:
     closed = state.row if state.bandit.window is None else state.closed
     decisions = [row for row in old.rows(0, state.row, [log.DECISION]) if row.number > closed or row.time >= since]
     meant = min((row.decision.version for row in decisions), default=state.row)
-    rows = [row for row in old.rows(0, state.row, log.FEW) if not isinstance(row.content, log.Arm | log.Retired)]
-    rows += _arms(old, meant)
-    rows += [row for row in old.rows(meant, state.row, log.FEW) if isinstance(row.content, log.Arm | log.Retired)]
+    rows: list[log.Row] = []
+    first: dict[str, log.Row] = {}
+    last: dict[str, log.Row] = {}
+    for row in old.rows(0, state.row, log.FEW):
+        if isinstance(row.content, log.Arm | log.Retired) and row.number <= meant:
+            first.setdefault(row.content.arm, row)
+            last[row.content.arm] = row
+        else:
+            rows.append(row)
+    rows += {row.number: row for row in (*first.values(), *last.values())}.values()
     for start in range(0, len(decisions), TOGETHER):
         events = [row.decision.event for row in decisions[start : start + TOGETHER]]
         rows += [event.reward for event in old.find(events).values() if event.reward is not None]
     yield from sorted([*rows, *decisions], key=lambda row: row.number)
-
-
-def _arms(old: log.Store, upto: int) -> Iterator[log.Row]:
-    first: dict[str, log.Row] = {}
-    last: dict[str, log.Row] = {}
-    for row in old.rows(0, upto, log.FEW):
-        if isinstance(row.content, log.Arm | log.Retired):
-            first.setdefault(row.content.arm, row)
-            last[row.content.arm] = row
-    yield from {row.number: row for row in (*first.values(), *last.values())}.values()
 
 
 def contradiction(new: log.Store, old: log.Store) -> str | None:

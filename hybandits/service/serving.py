@@ -72,7 +72,8 @@ def serve(serving: Serving, listening: Callable[[str], object] = lambda url: Non
             listening(url)
             server.run([bound])
             return
-        _begin(serving)
+        with contextlib.closing(open_store(serving.store)) as store:
+            Writer(store, _bandit(serving)).keep_snapshot()  # so that workers find a log that has begun
         os.environ[_SERVING] = msgspec.json.encode(serving).decode()
         config = uvicorn.Config(f"{__name__}:worker", factory=True, workers=serving.workers, **settings)
         workers = Multiprocess(config, [bound])
@@ -92,14 +93,6 @@ def bind(host: str, port: int) -> socket.socket:
         raise ValueError(f"cannot listen at {host}, port {port} ({problem}): give another --port or --host") from None
     bound.set_inheritable(True)
     return bound
-
-
-def _begin(serving: Serving) -> None:
-    store = open_store(serving.store)
-    try:
-        Writer(store, _bandit(serving)).keep_snapshot()
-    finally:
-        store.close()
 
 
 def most_connections() -> int:

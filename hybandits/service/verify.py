@@ -15,13 +15,13 @@ from hybandits.service.log import DECISION, Continued, Decision, Ended, Row, Sto
 from hybandits.service.model_state import ModelState, continued, walk
 
 TOLERANCE = 1e-9
-"""How far chances may differ where decisions were made under another fingerprint."""
+"""Largest difference of probabilities of a decision that was made under another fingerprint."""
 
 NUDGE, NUDGES = 1e-9, 64
-"""How far features are moved, and how often, to see whether a decision is a near tie."""
+"""Largest movement of features, and number of movements, that show whether a decision is a near tie."""
 
 NUDGED_TOLERANCE = 1e-7
-"""How far chances may differ then: they move with the features."""
+"""Largest difference of probabilities then: they move with the features."""
 
 MOST_LISTED = 20
 """Differences that are kept one by one; the others are counted."""
@@ -96,7 +96,7 @@ def _is_same(logged: Decision, again: Decision) -> bool:
         _asked(logged) == _asked(again)
         and (logged.arm, logged.arm_version) == (again.arm, again.arm_version)
         and abs(logged.chance - again.chance) <= TOLERANCE
-        and _furthest(dict(logged.lot), dict(again.lot)) <= TOLERANCE
+        and _furthest(dict(logged.distribution), dict(again.distribution)) <= TOLERANCE
         and _furthest(logged.shadows, again.shadows) <= TOLERANCE
     )
 
@@ -131,7 +131,7 @@ def _is_near_tie(state: ModelState, logged: Decision, again: Decision) -> bool:
     return any(
         index == place
         and abs(logged.chance - chances[place]) <= NUDGED_TOLERANCE
-        and _furthest(dict(logged.lot), dict(enumerate(own))) <= NUDGED_TOLERANCE
+        and _furthest(dict(logged.distribution), dict(enumerate(own))) <= NUDGED_TOLERANCE
         for index, chances, own in zip(*drawn, strict=True)
     ) and all(
         np.abs(logged.shadows[name] - each.probabilities[:, place]).min() <= NUDGED_TOLERANCE

@@ -268,8 +268,8 @@ def _arms(summary: Summary, active: set[str]) -> list[ArmView]:
     decided = [arm for arm in ids if arm in summary.arms]
     rewards = dict(zip(decided, live_rewards(summary, [summary.arms[arm].reward for arm in decided]), strict=True))
     nothing = Estimate(0, None, None, None)
-    whole = max(1, summary.decisions)
-    return [ArmView(arm, arm in active, counts[arm], counts[arm] / whole, rewards.get(arm, nothing)) for arm in ids]
+    total = max(1, summary.decisions)
+    return [ArmView(arm, arm in active, counts[arm], counts[arm] / total, rewards.get(arm, nothing)) for arm in ids]
 
 
 def _curves(summary: Summary, places: Mapping[str, int]) -> Curves:

@@ -1,4 +1,4 @@
-"""Who may ask without a token: programs of this machine, and pages that the service itself has sent."""
+"""Requests that are served without a token: programs of this machine, and pages that the service itself has sent."""
 
 from __future__ import annotations
 

@@ -55,12 +55,12 @@ def test_decide_reward_look(web: httpx.Client) -> None:
     assert body["arm"] in "abc"
     assert 0 < body["propensity"] <= 1
     assert web.post("/v1/rewards", json={"event_id": "e", "reward": 1}).status_code == 201
-    looked = web.get("/v1/decisions/e").json()
-    assert looked["reward"] == 1
-    assert looked["candidates"] == ["a", "b", "c"]
-    assert looked["arm"] == body["arm"]
-    assert sum(looked["probabilities"].values()) == pytest.approx(1)
-    assert looked["probabilities"][body["arm"]] == body["propensity"]
+    recorded = web.get("/v1/decisions/e").json()
+    assert recorded["reward"] == 1
+    assert recorded["candidates"] == ["a", "b", "c"]
+    assert recorded["arm"] == body["arm"]
+    assert sum(recorded["probabilities"].values()) == pytest.approx(1)
+    assert recorded["probabilities"][body["arm"]] == body["propensity"]
     assert web.get("/v1/decisions/other").status_code == 404
 
 
@@ -198,9 +198,9 @@ def test_looking_says_whether_the_reward_is_learned(tmp_path: Path) -> None:
     decide(service, "open")
     reward(service, "open", 1)
     with served(service) as web:
-        looked = [web.get(f"/v1/decisions/{event}").json() for event in ("in time", "late", "none", "open")]
+        recorded = [web.get(f"/v1/decisions/{event}").json() for event in ("in time", "late", "none", "open")]
     parts = ("reward", "learned", "closed", "learned_reward")
-    assert [tuple(each[part] for part in parts) for each in looked] == [
+    assert [tuple(each[part] for part in parts) for each in recorded] == [
         (1, True, True, 1), (1, False, True, 0), (None, None, True, 0), (1, True, False, None),
     ]  # fmt: skip
 

@@ -10,10 +10,10 @@ from hybandits.service import view as estimates
 from hybandits.service.summary import Compared, Largest, Summary, Terms
 from hybandits.service.view import Estimate, Side, above, compared, live_rewards, so_far, weighted
 from hybandits.statistics import bernstein
-from tests.support.service_rows import Lots, decision
+from tests.support.service_rows import KnownArms, decision
 
 
-def earned(summary: Summary) -> Estimate:
+def live_reward(summary: Summary) -> Estimate:
     return live_rewards(summary, [summary.reward])[0]
 
 
@@ -28,7 +28,7 @@ def test_bounds_of_what_was_earned_are_those_of_evaluate() -> None:
     rewards = np.random.default_rng(1).random(400)
     summary = Summary(rewards=(0.0, 1.0), reward=of(rewards.tolist()))
     low, high = bernstein(np.ones(400), rewards, rewards**2, low=0, high=1, mean=(0, 1))
-    estimate = earned(summary)
+    estimate = live_reward(summary)
     assert (estimate.n, estimate.mean) == (400, pytest.approx(rewards.mean()))
     assert (estimate.low, estimate.high) == (pytest.approx(low[-1]), pytest.approx(high[-1]))
 
@@ -38,24 +38,24 @@ def test_bounds_of_a_challenger_are_those_of_evaluate_at_the_tails_used() -> Non
     random = np.random.default_rng(2)
     terms = random.choice([0.0, 1.0, 7.0], 500, p=[0.8, 0.17, 0.03])
     summary = Summary(rewards=(0.0, 1.0))
-    found = compared(summary, Compared(value=of(terms.tolist())), Largest(first=8.0, ever=8.0))
+    comparison = compared(summary, Compared(value=of(terms.tolist())), Largest(first=8.0, ever=8.0))
     low, _ = bernstein(np.ones(500), terms, terms**2, low=0, high=8, mean=(0, 1), level=0.95)
     _, high = bernstein(np.ones(500), terms, terms**2, low=0, high=8, mean=(0, 1), level=0.975)
-    assert (found.value.low, found.value.high) == (pytest.approx(low[-1]), pytest.approx(high[-1]))
+    assert (comparison.value.low, comparison.value.high) == (pytest.approx(low[-1]), pytest.approx(high[-1]))
 
 
 def test_a_range_of_rewards_moves_and_stretches_everything() -> None:
     plain, moved = Summary(rewards=(0.0, 1.0)), Summary(rewards=(10.0, 30.0))
-    lots = Lots(3)
+    arms = KnownArms(3)
     for summary in (plain, moved):
         summary.compare("live", ["bold"], row=1, unchanged=[])
     for _ in range(200):
-        made, reward, _ = lots.draw()
+        drawn, reward, _ = arms.draw()
         for summary, value in ((plain, reward), (moved, 10 + 20 * reward)):
-            summary.decided(0, made)
-            summary.learned(0, made, value)
+            summary.decided(0, drawn)
+            summary.learned(0, drawn, value)
     for of_plain, of_moved, start in (
-        (earned(plain), earned(moved), 10),
+        (live_reward(plain), live_reward(moved), 10),
         (compared(plain, plain.uniform, plain.weights).value, compared(moved, moved.uniform, moved.weights).value, 10),
     ):
         for name in ("mean", "low", "high"):
@@ -75,13 +75,13 @@ def history(seed: int, rounds: int, *, ranged: bool, arms: int = 5) -> dict[str,
     """For live, uniform choice, bold and their differences: whether bounds held after every 10th of so many rounds."""
     summary = Summary(rewards=(0.0, 1.0) if ranged else None)
     summary.compare("live", ["bold"], row=1, unchanged=[])
-    lots = Lots(seed, arms=arms)
+    arms = KnownArms(seed, arms=arms)
     truth = {"live": 0.0, "bold": 0.0, "uniform": 0.0}
-    held: dict[str, list[bool]] = {name: [] for name in (*truth, "bold - live", "uniform - live")}
+    covered: dict[str, list[bool]] = {name: [] for name in (*truth, "bold - live", "uniform - live")}
     for t in range(1, rounds + 1):
-        made, reward, expected = lots.draw()
-        summary.decided(0, made)
-        summary.learned(0, made, reward)
+        drawn, reward, expected = arms.draw()
+        summary.decided(0, drawn)
+        summary.learned(0, drawn, reward)
         for name in truth:
             truth[name] += float(expected[name])
         if t % 10:
@@ -89,13 +89,13 @@ def history(seed: int, rounds: int, *, ranged: bool, arms: int = 5) -> dict[str,
         uniform = compared(summary, summary.uniform, summary.uniform_weights)
         bold = compared(summary, summary.challengers["bold"], summary.weights)
         for name, estimate, right in (
-            ("live", earned(summary), truth["live"]), ("uniform", uniform.value, truth["uniform"]),
+            ("live", live_reward(summary), truth["live"]), ("uniform", uniform.value, truth["uniform"]),
             ("bold", bold.value, truth["bold"]), ("bold - live", bold.difference, truth["bold"] - truth["live"]),
             ("uniform - live", uniform.difference, truth["uniform"] - truth["live"]),
         ):  # fmt: skip
             if estimate.low is not None and estimate.high is not None:
-                held[name].append(estimate.low <= right / t <= estimate.high)
-    return {name: np.array(each) for name, each in held.items()}
+                covered[name].append(estimate.low <= right / t <= estimate.high)
+    return {name: np.array(each) for name, each in covered.items()}
 
 
 @pytest.mark.slow
@@ -113,21 +113,21 @@ def test_stretches_of_time_are_estimated_as_sums_so_far() -> None:
     random = np.random.default_rng(4)
     summary = Summary(rewards=(0.0, 1.0))
     for t in range(60):
-        made = decision(event=str(t))
-        summary.decided(t * 500_000, made)
-        summary.learned(t * 500_000, made, float(random.random() < 0.3))
+        drawn = decision(event=str(t))
+        summary.decided(t * 500_000, drawn)
+        summary.learned(t * 500_000, drawn, float(random.random() < 0.3))
     curve = live_rewards(summary, so_far([each.reward for each in summary.bins.values()]))
     assert curve[-1].n == 60
-    assert curve[-1].low == pytest.approx(earned(summary).low)
+    assert curve[-1].low == pytest.approx(live_reward(summary).low)
     uniform = weighted(summary, so_far([each.uniform for each in summary.bins.values()]), summary.uniform_weights)
     assert uniform[-1].high == pytest.approx(compared(summary, summary.uniform, summary.uniform_weights).value.high)
 
 
 def test_nothing_is_said_where_nothing_is_known() -> None:
     for summary in (Summary(), Summary(rewards=(0.0, 1.0))):
-        assert earned(summary) == estimates.Estimate(0, None, None, None)
+        assert live_reward(summary) == estimates.Estimate(0, None, None, None)
         comparison = compared(summary, summary.uniform, summary.uniform_weights)
         assert comparison.difference.low is None
         assert live_rewards(summary, so_far([])) == []
-    some = Summary(reward=of([1.0, 2.0, 4.0], None))
-    assert (earned(some).mean, earned(some).low) == (pytest.approx(7 / 3), None)
+    few = Summary(reward=of([1.0, 2.0, 4.0], None))
+    assert (live_reward(few).mean, live_reward(few).low) == (pytest.approx(7 / 3), None)

@@ -24,9 +24,9 @@ from tests.support.disks import Disk
 
 @pytest.fixture
 def disk() -> Iterator[Disk]:
-    made = Disk()
-    yield made
-    made.unregister()
+    faulty = Disk()
+    yield faulty
+    faulty.unregister()
 
 
 def _decide(web: httpx.Client, event: str) -> httpx.Response:
@@ -34,7 +34,7 @@ def _decide(web: httpx.Client, event: str) -> httpx.Response:
 
 
 def _is_ready_again(web: httpx.Client) -> bool:
-    """Whether the service notices by itself that it can write again."""
+    """Return whether the service notices by itself that it can write again."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         if web.get("/readyz").status_code == 200:
@@ -49,10 +49,10 @@ def _check(store: Store, service: Writer, events: set[str]) -> None:
     assert sorted(event or "" for event in decisions) == sorted(events)
     times = [row.time for row in store.rows(0)]
     assert times == sorted(times)
-    fold = ModelState.based(store)
-    fold.apply(store.rows(fold.row), store)
-    assert models(service) == {name: policy.to_bytes() for name, policy in fold.policies.items()}
-    assert service.state.summary == fold.summary
+    model = ModelState.based(store)
+    model.apply(store.rows(model.row), store)
+    assert models(service) == {name: policy.to_bytes() for name, policy in model.policies.items()}
+    assert service.state.summary == model.summary
     assert verify(store).different == 0
 
 
@@ -194,16 +194,16 @@ def test_folding_goes_on_where_it_was_broken_off(
     fails, broken = 0, True
     while broken:
         fails, broken = fails + 1, False
-        fold = ModelState.opened(service.store)
+        model = ModelState.opened(service.store)
         flaky = Flaky(service.store, fails)
-        while fold.row < service.state.row:
+        while model.row < service.state.row:
             try:
-                fold.apply(service.store.rows(fold.row), flaky)  # type: ignore[arg-type]
+                model.apply(service.store.rows(model.row), flaky)  # type: ignore[arg-type]
             except StoreError:
                 broken = True
-        fold.apply([], service.store)
-        assert models(service) == {name: policy.to_bytes() for name, policy in fold.policies.items()}
-        assert fold.summary == service.state.summary
-        assert fold.first_open == service.state.first_open
+        model.apply([], service.store)
+        assert models(service) == {name: policy.to_bytes() for name, policy in model.policies.items()}
+        assert model.summary == service.state.summary
+        assert model.first_open == service.state.first_open
     assert fails > 5
     service.store.close()

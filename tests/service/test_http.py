@@ -40,14 +40,14 @@ def request(event: str, version: str = "1.1", *headers: str) -> bytes:
 def answers(connection: socket.socket, count: int) -> list[tuple[bytes, dict[str, object]]]:
     """Read so many answers, each with its head and its body."""
     file = connection.makefile("rb")
-    found = []
+    received = []
     for _ in range(count):
         head = b""
         while not head.endswith(b"\r\n\r\n"):
             head += file.readline()
         length = next(int(line[15:]) for line in head.splitlines() if line.lower().startswith(b"content-length:"))
-        found.append((head, json.loads(file.read(length))))
-    return found
+        received.append((head, json.loads(file.read(length))))
+    return received
 
 
 UPGRADE = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAA")

@@ -36,21 +36,21 @@ def test_what_happened_is_counted(tmp_path: Path) -> None:
         assert web.post("/v1/decisions/batch", json=[{"users": {}}, {"user": {}}]).status_code == 200
         web.get("/nowhere")
         assert web.get("/v1/view", headers={"host": "elsewhere.example"}).status_code == 403
-        found = values(web.get("/metrics").text)
-    assert found["hybandits_decisions_total",] == 5
-    assert found["hybandits_open_decisions",] == 5
-    assert found["hybandits_log_rows",] == 7
-    assert found["hybandits_rows_behind",] == 0
-    assert found["hybandits_writable",] == 1
-    assert found["hybandits_store_errors_total",] == 0
-    assert found["hybandits_waiting_requests",] == 0
-    assert found["hybandits_refusals_total", "422"] == 2
-    assert found["hybandits_refusals_total", "404"] == 1
-    assert found["hybandits_refusals_total", "403"] == 1
-    assert not [name for name, *_ in found if name.endswith("_created")]
-    assert found["hybandits_request_duration_seconds_count", "decide"] == 5
-    assert found["hybandits_commit_duration_seconds_count",] >= 6
-    assert found["hybandits_last_row_timestamp_seconds",] == 1000
+        samples = values(web.get("/metrics").text)
+    assert samples["hybandits_decisions_total",] == 5
+    assert samples["hybandits_open_decisions",] == 5
+    assert samples["hybandits_log_rows",] == 7
+    assert samples["hybandits_rows_behind",] == 0
+    assert samples["hybandits_writable",] == 1
+    assert samples["hybandits_store_errors_total",] == 0
+    assert samples["hybandits_waiting_requests",] == 0
+    assert samples["hybandits_refusals_total", "422"] == 2
+    assert samples["hybandits_refusals_total", "404"] == 1
+    assert samples["hybandits_refusals_total", "403"] == 1
+    assert not [name for name, *_ in samples if name.endswith("_created")]
+    assert samples["hybandits_request_duration_seconds_count", "decide"] == 5
+    assert samples["hybandits_commit_duration_seconds_count",] >= 6
+    assert samples["hybandits_last_row_timestamp_seconds",] == 1000
 
 
 def test_a_clock_that_is_behind_is_reported(tmp_path: Path) -> None:
@@ -90,9 +90,9 @@ def test_estimates_of_every_policy(tmp_path: Path) -> None:
         for i in range(5):
             web.post("/v1/decisions", json={"event_id": str(i), "user": USER})
             web.post("/v1/rewards", json={"event_id": str(i), "reward": 1})
-        found = values(web.get("/metrics").text)
-    assert found["hybandits_policy_reward_mean", "live", "live"] == 1
-    assert found["hybandits_policy_reward_low", "live", "live"] < 1
+        samples = values(web.get("/metrics").text)
+    assert samples["hybandits_policy_reward_mean", "live", "live"] == 1
+    assert samples["hybandits_policy_reward_low", "live", "live"] < 1
     for part in ("mean", "low", "high"):
-        assert -1 <= found[f"hybandits_policy_gain_{part}", 'bo"ld\n', "challenger"] <= 1
-        assert 0 <= found[f"hybandits_policy_reward_{part}", "uniform choice", "uniform"] <= 1
+        assert -1 <= samples[f"hybandits_policy_gain_{part}", 'bo"ld\n', "challenger"] <= 1
+        assert 0 <= samples[f"hybandits_policy_reward_{part}", "uniform choice", "uniform"] <= 1

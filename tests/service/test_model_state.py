@@ -56,19 +56,19 @@ def test_a_log_gives_the_same_bytes_however_it_is_folded(tmp_path: Path, content
     service, chance = played(tmp_path, content), random.Random(1)
     store, rows = service.store, list(service.store.rows(0))
 
-    def folded(size: Callable[[], int]) -> bytes:
-        fold, start = ModelState(bandit(content, challengers=CHALLENGERS)), 0
+    def learned(size: Callable[[], int]) -> bytes:
+        model, start = ModelState(bandit(content, challengers=CHALLENGERS)), 0
         while start < len(rows):
-            some = size()
-            fold.apply(rows[start : start + some], store)
-            start += some
-        return fold.snapshot().content
+            count = size()
+            model.apply(rows[start : start + count], store)
+            start += count
+        return model.snapshot().content
 
-    whole = folded(lambda: len(rows))
+    expected = learned(lambda: len(rows))
     assert service.state.summary.width >= 4 * FIRST_BIN, "stretches of time have become longer on the way"
-    assert folded(lambda: 1) == whole
-    assert folded(lambda: chance.randint(1, 90)) == whole
-    assert service.state.snapshot().content == whole
+    assert learned(lambda: 1) == expected
+    assert learned(lambda: chance.randint(1, 90)) == expected
+    assert service.state.snapshot().content == expected
 
 
 @MODES
@@ -76,15 +76,15 @@ def test_a_snapshot_goes_on_with_the_same_bytes(tmp_path: Path, content: dict[st
     service = played(tmp_path, content)
     rows = list(service.store.rows(0))
     for upto in (1, 4, len(rows) // 2, len(rows) - 3):
-        fold = ModelState.restored(service.store, upto)
-        assert fold is not None
-        service.store.keep_snapshot(fold.snapshot())
-        fold = ModelState.restored(service.store)
-        assert fold is not None
-        assert fold.resumed == (upto if upto > 1 else 0)
-        assert fold.snapshot() == service.state.snapshot()
-        assert (fold.bandit, fold.arms) == (service.state.bandit, service.state.arms)
-        assert np.array_equal(fold._vectors[: len(fold.arms)], service.state._vectors[: len(fold.arms)])
+        model = ModelState.restored(service.store, upto)
+        assert model is not None
+        service.store.keep_snapshot(model.snapshot())
+        model = ModelState.restored(service.store)
+        assert model is not None
+        assert model.resumed == (upto if upto > 1 else 0)
+        assert model.snapshot() == service.state.snapshot()
+        assert (model.bandit, model.arms) == (service.state.bandit, service.state.arms)
+        assert np.array_equal(model._vectors[: len(model.arms)], service.state._vectors[: len(model.arms)])
 
 
 def test_a_start_with_a_snapshot_reads_only_what_came_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,9 +103,9 @@ def test_a_start_with_a_snapshot_reads_only_what_came_after_it(tmp_path: Path, m
             yield row
 
     monkeypatch.setattr(SqliteStore, "rows", noted)
-    fold = ModelState.restored(SqliteStore(tmp_path / "log.db"))
-    assert fold is not None
-    assert fold.arms == service.state.arms
+    model = ModelState.restored(SqliteStore(tmp_path / "log.db"))
+    assert model is not None
+    assert model.arms == service.state.arms
     assert read == [1, 102], "what the log begins with, and what came after the snapshot"
 
 

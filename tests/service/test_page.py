@@ -133,8 +133,8 @@ def a_view(**changes: Any) -> View:
 
 def path(view: View, kind: str) -> list[tuple[float, float]]:
     """The corners of a path on the page that are given by both coordinates."""
-    (found,) = re.findall(rf'class="{kind}" d="([^"]*)"', content(view))
-    return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", found)]
+    (matches,) = re.findall(rf'class="{kind}" d="([^"]*)"', content(view))
+    return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", matches)]
 
 
 def labels(view: View) -> list[str]:
@@ -205,9 +205,9 @@ class TestInChromium:
             expect(page.locator(".state time")).to_contain_text(re.compile("ago|:"))  # the script has run
             width, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
             assert width <= room, "the page scrolls sideways"
-            looked, found = page.evaluate(BELOW_CONTRAST, 4.5)
-            assert looked > 20
-            assert found == []
+            seen, matches = page.evaluate(BELOW_CONTRAST, 4.5)
+            assert seen > 20
+            assert matches == []
             assert page.title() != "caught"
             assert page.evaluate("document.querySelectorAll('img, iframe, object').length") == 0
             assert watched.complaints == []

@@ -1,4 +1,4 @@
-"""What is particular to the log in PostgreSQL."""
+"""The log in PostgreSQL: connections, locks and settings."""
 
 from __future__ import annotations
 
@@ -196,10 +196,10 @@ def test_a_commit_whose_answer_is_lost(address: str, monkeypatch: pytest.MonkeyP
     assert again.status == (200 if committed else 201)
     assert ask(service, GiveReward("first", 1.0)).status == (200 if committed else 201)
     assert [row.event for row in service.store.rows(0, None, [5])] == ["first", "e"]
-    fold = ModelState.based(service.store)
-    fold.apply(service.store.rows(fold.row), service.store)
-    assert models(service) == {name: policy.to_bytes() for name, policy in fold.policies.items()}
-    assert fold.summary.reward.n == 1
+    model = ModelState.based(service.store)
+    model.apply(service.store.rows(model.row), service.store)
+    assert models(service) == {name: policy.to_bytes() for name, policy in model.policies.items()}
+    assert model.summary.reward.n == 1
     assert verify(service.store).different == 0
     service.store.close()
 

@@ -117,18 +117,18 @@ class Walk:
         assert len(set(events)) == len(events)
         self.survived += max(0, len(rows) - len(self.acknowledged)) if self.acknowledged else 0
         self.acknowledged = rows
-        restored, whole = ModelState.restored(store), ModelState.based(store)
-        whole.apply(store.rows(whole.row), store)
+        restored, replayed = ModelState.restored(store), ModelState.based(store)
+        replayed.apply(store.rows(replayed.row), store)
         assert restored is not None
-        assert state(restored) == state(whole)
-        assert whole.summary.reward.n == sum(
-            isinstance(row.content, Decision) and row.number <= whole.closed for row in rows
+        assert state(restored) == state(replayed)
+        assert replayed.summary.reward.n == sum(
+            isinstance(row.content, Decision) and row.number <= replayed.closed for row in rows
         )
 
 
-def state(fold: ModelState) -> dict[str, Any]:
-    policies = {name: policy.to_bytes() for name, policy in fold.policies.items()}
-    return {"row": fold.row, "closed": fold.closed, "arms": fold.arms, "summary": fold.summary, **policies}
+def state(model: ModelState) -> dict[str, Any]:
+    policies = {name: policy.to_bytes() for name, policy in model.policies.items()}
+    return {"row": model.row, "closed": model.closed, "arms": model.arms, "summary": model.summary, **policies}
 
 
 @pytest.mark.slow

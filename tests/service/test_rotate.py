@@ -88,10 +88,10 @@ def test_the_new_log_goes_on_where_the_old_one_ended(store: Store, new: Store, c
     # both can be recomputed, the new one with and without its snapshots
     play(again, 60, 80, clock)
     again.keep_snapshot()
-    restored, whole = ModelState.restored(new), ModelState.based(new)
-    whole.apply(new.rows(whole.row), new)
+    restored, replayed = ModelState.restored(new), ModelState.based(new)
+    replayed.apply(new.rows(replayed.row), new)
     assert restored is not None
-    assert restored.snapshot() == whole.snapshot()
+    assert restored.snapshot() == replayed.snapshot()
     results = verify(store), verify(new)
     assert [(result.decisions, result.different, result.copied) for result in results] == [
         (60, 0, 0), (20, 0, done.copied),
@@ -215,14 +215,14 @@ def test_bits_are_not_asked_for_if_the_log_begins_elsewhere(tmp_path: Path, monk
 
 def candidates_of(store: SqliteStore) -> dict[int, Any]:
     """The candidates of the decisions of a log with their features, by the numbers of their rows."""
-    found = {}
-    for fold, rows in walk(store, learning=False):
+    known = {}
+    for model, rows in walk(store, learning=False):
         for row in rows:
             assert isinstance(row.content, Decision)
-            pool = fold.pool(row.content.candidates)
+            pool = model.pool(row.content.candidates)
             assert not isinstance(pool.vectors, int)
-            found[row.number] = pool.ids, pool.vectors.tolist(), fold.arms[row.content.arm].version
-    return found
+            known[row.number] = pool.ids, pool.vectors.tolist(), model.arms[row.content.arm].version
+    return known
 
 
 @MODES

@@ -1,4 +1,4 @@
-"""What a bandit.toml may say, and what is said when it is wrong."""
+"""The content of a bandit.toml, and the refusals of wrong ones."""
 
 from __future__ import annotations
 

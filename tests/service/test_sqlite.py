@@ -1,4 +1,4 @@
-"""What is particular to the log in a SQLite file."""
+"""The log in a SQLite file: files, faults and the WAL."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ EVENTS = st.integers(0, 7).map("event {}".format)
 
 @dataclass
 class Known:
-    """What the plain model knows of a decision."""
+    """A decision in the plain model."""
 
     time: int
     candidates: list[str] | None
@@ -41,7 +41,7 @@ class Known:
 
     @property
     def value(self) -> float:
-        """What is learned when it closes."""
+        """The reward that is learned when the decision closes."""
         return 0.0 if self.late or self.reward is None else self.reward
 
 

@@ -1,4 +1,4 @@
-"""What both stores do."""
+"""Behaviour of both stores."""
 
 from __future__ import annotations
 
@@ -101,12 +101,12 @@ def test_events_are_found_whatever_their_ids_are(store: Store) -> None:
     append(store, *(decision(i, event) for i, event in enumerate(IDS, 1)))
     after = len(IDS)
     append(store, *(reward(after + i, event, i) for i, event in enumerate(IDS, 1)))
-    found = store.find([*IDS, "nobody"])
+    known = store.find([*IDS, "nobody"])
     assert list(store.find(["nobody"])) == []
-    assert sorted(found) == sorted(IDS)
+    assert sorted(known) == sorted(IDS)
     for i, event in enumerate(IDS, 1):
-        assert found[event] == EventRows(decision(i, event), reward(after + i, event, i))
-        assert store.find([event]) == {event: found[event]}
+        assert known[event] == EventRows(decision(i, event), reward(after + i, event, i))
+        assert store.find([event]) == {event: known[event]}
 
 
 def test_decisions_and_what_came_of_them(store: Store) -> None:
@@ -182,10 +182,10 @@ def test_the_newest_snapshot_is_kept(store: Store) -> None:
 def test_servers_of_different_versions_keep_each_others_snapshots(store: Store) -> None:
     for row, version in enumerate("abababcd", 1):
         store.keep_snapshot(Snapshot(row, version, b"model"))
-        found = {name: snapshot and snapshot.row for name in "abcd" if (snapshot := store.snapshot(name)) is not None}
+        known = {name: snapshot and snapshot.row for name in "abcd" if (snapshot := store.snapshot(name)) is not None}
         if row == 6:
-            assert found == {"a": 5, "b": 6}
-    assert found == {"b": 6, "c": 7, "d": 8}, "the three newest"
+            assert known == {"a": 5, "b": 6}
+    assert known == {"b": 6, "c": 7, "d": 8}, "the three newest"
 
 
 def test_a_log_begins_with_rows_that_have_gaps(store: Store, address: str) -> None:

@@ -5,33 +5,33 @@ from __future__ import annotations
 import pytest
 
 from hybandits.service.summary import ARMS_OF_BIN, BINS, Summary
-from tests.support.service_rows import Lots, decision
+from tests.support.service_rows import KnownArms, decision
 
 
 def filled(seed: int = 0, rounds: int = 300, **settings: object) -> Summary:
     summary = Summary(**settings)  # type: ignore[arg-type]
     summary.compare("live", ["live", "bold"], row=1, unchanged=[])
-    lots = Lots(seed)
+    arms = KnownArms(seed)
     for t in range(rounds):
-        made, reward, _ = lots.draw()
-        summary.decided(t * 1_000_000, made)
-        summary.learned(t * 1_000_000, made, reward)
+        drawn, reward, _ = arms.draw()
+        summary.decided(t * 1_000_000, drawn)
+        summary.learned(t * 1_000_000, drawn, reward)
     return summary
 
 
 @pytest.mark.parametrize("rewards", [None, (0.0, 1.0), (-1.0, 3.0)])
 def test_sums_are_those_of_a_plain_recomputation(rewards: tuple[float, float] | None) -> None:
     summary = filled(rewards=rewards)
-    lots = Lots(0)
+    arms = KnownArms(0)
     values: dict[str, list[float]] = {"reward": [], "uniform": [], "bold": [], "difference": []}
     for _ in range(300):
-        made, reward, _ = lots.draw()
+        drawn, reward, _ = arms.draw()
         if rewards is not None:
             reward = (reward - rewards[0]) / (rewards[1] - rewards[0])
         so_far = values["reward"]
         base = 0.0 if rewards is not None else sum(so_far) / len(so_far) if so_far else reward
-        weight = made.shadows["bold"] / made.chance
-        values["uniform"].append(base + (reward - base) / (made.n * made.chance))
+        weight = drawn.shadows["bold"] / drawn.chance
+        values["uniform"].append(base + (reward - base) / (drawn.n * drawn.chance))
         values["bold"].append(base + weight * (reward - base))
         values["difference"].append(values["bold"][-1] - (base + 1.0 * (reward - base)))
         so_far.append(reward)
@@ -57,11 +57,11 @@ def test_stretches_of_time_add_up() -> None:
     summary = filled(rounds=1_000, rewards=(0.0, 1.0))
     assert len(summary.bins) <= BINS
     assert summary.width == 8_000_000
-    for name, whole in (("reward", summary.reward), ("uniform", summary.uniform.value)):
+    for name, overall in (("reward", summary.reward), ("uniform", summary.uniform.value)):
         parts = [getattr(each, name) for each in summary.bins.values()]
-        assert sum(part.n for part in parts) == whole.n == 1_000
-        assert sum(part.total for part in parts) == pytest.approx(whole.total)
-        assert sum(part.spread for part in parts) == pytest.approx(whole.spread)
+        assert sum(part.n for part in parts) == overall.n == 1_000
+        assert sum(part.total for part in parts) == pytest.approx(overall.total)
+        assert sum(part.spread for part in parts) == pytest.approx(overall.spread)
     assert sum(sum(each.arms.values()) for each in summary.bins.values()) == summary.decisions == 1_000
 
 

@@ -1,4 +1,4 @@
-"""What there is to see: the view of a bandit at its beginning, in the middle, and with many arms."""
+"""The view of a bandit: in the middle, with many arms, and with extreme rewards."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from hybandits.service.log import ALL, Decision, Reward, Row, Store, open_store
 def decision(number: int, event: str, *, time: int = 0) -> Row:
     content = Decision(
         event=event, user={"age": 0.5}, candidates=ALL, version=number - 1, n=2, arm="a", arm_version=1, chance=0.5,
-        floor=0.05, lot=[(0, 0.5)], policy="live", fingerprint="f",
+        floor=0.05, distribution=[(0, 0.5)], policy="live", fingerprint="f",
     )  # fmt: skip
     return Row(number, time or number, content)
 

@@ -1,4 +1,4 @@
-"""Decisions of a service as they stand in its log, drawn from lots that are known."""
+"""Decisions of a service as they stand in its log, drawn from known distributions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def decision(**fields: Any) -> Decision:
     """A decision among two arms, unless told otherwise."""
     usual: dict[str, Any] = {
         "event": "e", "user": {}, "candidates": None, "version": 1, "n": 2, "arm": "a", "arm_version": 1, "chance": 0.5,
-        "floor": 0.05, "lot": [], "policy": "live", "fingerprint": "", "shadows": {},
+        "floor": 0.05, "distribution": [], "policy": "live", "fingerprint": "", "shadows": {},
     }  # fmt: skip
     return Decision(**{**usual, **fields})
 
 
-class Lots:
+class KnownArms:
     """Arms with known mean rewards, a live policy that learns to prefer some, and a challenger `bold`."""
 
     def __init__(self, seed: int, *, arms: int = 5, floor: float = 0.1) -> None:
@@ -40,8 +40,8 @@ class Lots:
         live = self._mixed(own / own.sum())
         arm = int(self.random.choice(n, p=live))
         shadows = {"bold": float(self.bold[arm])}
-        made = decision(
+        drawn = decision(
             event=str(self.round), n=n, arm=str(arm), chance=float(live[arm]), floor=self.floor, shadows=shadows
         )
         expected = {"live": live @ means, "bold": self.bold @ means, "uniform": means.mean()}
-        return made, float(self.random.random() < means[arm]), expected
+        return drawn, float(self.random.random() < means[arm]), expected
