@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from statistics import NormalDist
 from typing import Any
 
@@ -41,10 +40,8 @@ from hybandits.foundation.checks import FloatArray
 from hybandits.logs.store import LogError
 from hybandits.policies.base import Policy
 
-INTERVALS = {
-    "bootstrap": "bootstrap-t on resampled blocks of rounds",
-    "bernstein": "a confidence sequence, which holds at all rounds at once, for bounded rewards of any distribution",
-}
+INTERVALS = ("bootstrap", "bernstein")
+"""The kinds of intervals; see `EvaluationPlan`."""
 
 POINTS = 200
 """The largest number of points of a running estimate."""
@@ -311,50 +308,26 @@ class Gathered:
     survey: Survey
 
     def __post_init__(self) -> None:
-        self.policies = self.plan.policies
-
-    @property
-    def rewards(self) -> tuple[float, float]:
-        """The lowest and the highest reward: those possible if known, otherwise those of the log."""
-        return self.plan.reward_range or (self.survey.lowest, self.survey.highest)
-
-    @cached_property
-    def refusals(self) -> dict[Key, str]:
-        return {
-            (policy.name, each.name): reason
-            for policy in self.policies
-            for each in self.plan.records
-            if (reason := each.refusal(policy)) is not None
-        }
-
-    @cached_property
-    def ratios(self) -> dict[Key, tuple[FloatArray, FloatArray]]:
+        self.policies, self.refusals = self.plan.policies, dict[Key, str]()
+        self.ratios: dict[Key, tuple[FloatArray, FloatArray]] = {}
         """Numerators and denominators by block of all estimates that are not refused."""
-        return {
-            (policy.name, each.name): policy.ratio(each)
-            for policy in self.policies
-            for each in self.plan.records
-            if (policy.name, each.name) not in self.refusals
-        }
-
-    @cached_property
-    def pairs(self) -> dict[Key, tuple[Key, Key]]:
-        """Every ratio that can be compared with the first policy's, and the latter."""
+        checks_of: dict[Key, Key] = {}
+        for policy in self.policies:
+            for each in self.plan.records:
+                key = policy.name, each.name
+                if (reason := each.refusal(policy)) is not None:
+                    self.refusals[key] = reason
+                    continue
+                self.ratios[key] = policy.ratio(each)
+                if each.checked_by is not None and not policy.logged:
+                    checks_of[key] = policy.name, each.checked_by
         first = self.policies[0].name
-        return {
-            key: (key, (first, key[1])) for key in self.ratios if key[0] != first and (first, key[1]) in self.ratios
-        }
-
-    @cached_property
-    def checked(self) -> dict[Key, tuple[Key, Key]]:
-        """Every ratio that rests on a model, and the one that it is checked by (dm by dr)."""
-        checked = {
-            (policy.name, each.name): ((policy.name, each.name), (policy.name, str(each.checked_by)))
-            for policy in self.policies
-            for each in self.plan.records
-            if not policy.logged
-        }
-        return {key: pair for key, pair in checked.items() if pair[0] in self.ratios and pair[1] in self.ratios}
+        self.pairs = {key: (first, key[1]) for key in self.ratios if key[0] != first and (first, key[1]) in self.ratios}
+        """For every ratio that can be compared with the first policy's, the latter."""
+        self.checked = {key: other for key, other in checks_of.items() if other in self.ratios}
+        """For every ratio that rests on a model, the one that it is checked by (dm by dr)."""
+        # The lowest and the highest reward: those possible if known, otherwise those of the log.
+        self.rewards = self.plan.reward_range or (self.survey.lowest, self.survey.highest)
 
     def value(self, key: Key) -> float:
         upper, lower = self.ratios[key]
@@ -384,14 +357,16 @@ class Gathered:
     ) -> Estimate:
         key, first = (policy.name, each.name), self.policies[0]
         refusal = intervals.refusal(policy, each)
-        ends = self._ends(key)
+        blocks = self.plan.layout.blocks
+        ends = np.unique(np.linspace(0, blocks - 1, min(POINTS, blocks)).round().astype(int))
+        ends = ends[np.cumsum(self.ratios[key][1])[ends] > 0]  # once it has support
         low = high = None
         band = np.full(len(ends), np.nan), np.full(len(ends), np.nan)
         if refusal is None:
             (low, high), band = intervals.interval(policy, each, ends)
         difference = None
         if key in self.pairs:
-            gap = self.value(key) - self.value(self.pairs[key][1])
+            gap = self.value(key) - self.value(self.pairs[key])
             difference = Difference(first.name, gap, None, None)
             # Where one side's spread is unknown, so is the difference's.
             if refusal is None and intervals.refusal(first, each) is None:
@@ -407,13 +382,6 @@ class Gathered:
             *key, value=self.value(key), low=low, high=high, refusal=refusal, difference=difference,
             notes=(*each.remarks(policy), *model_note), running=running,
         )  # fmt: skip
-
-    def _ends(self, key: Key) -> np.ndarray:
-        """The blocks after which a running estimate is given, once it has support."""
-        blocks = self.plan.layout.blocks
-        ends = np.unique(np.linspace(0, blocks - 1, min(POINTS, blocks)).round().astype(int))
-        supported: np.ndarray = ends[np.cumsum(self.ratios[key][1])[ends] > 0]
-        return supported
 
     def _diagnostics(self, policy: LogSupport) -> Diagnostics:
         n = self.plan.layout.rounds
@@ -449,10 +417,10 @@ class Bootstrap:
     def __init__(self, gathered: Gathered, level: float, seed: int | None) -> None:
         self.gathered, self.level = gathered, level
         self.index = {key: i for i, key in enumerate(gathered.ratios)}
-        pairs = [*gathered.pairs.values(), *gathered.checked.values()]
+        pairs = [*gathered.pairs.items(), *gathered.checked.items()]
         self.pairs = {pair: i for i, pair in enumerate(pairs)}
         upper, lower = (np.stack([ratio[i] for ratio in gathered.ratios.values()]) for i in (0, 1))
-        indices = [(self.index[one], self.index[other]) for one, other in pairs]
+        indices = [(self.index[key], self.index[other]) for key, other in pairs]
         self.bounds = statistics.resample(upper, lower, pairs=indices, seed=seed).intervals(level)
         modelled = any(each.modelled for each in gathered.plan.records)
         self.unjudged = self._unjudged() if modelled else set()
@@ -503,17 +471,17 @@ class Bootstrap:
         notes, bounds, gathered = {}, self.bounds, self.gathered
         policies = {policy.name: policy for policy in gathered.policies}
         records = {each.name: each for each in gathered.plan.records}
-        for key, pair in gathered.checked.items():
-            if any(self.refusal(policies[key[0]], records[name]) for _, name in pair):
+        for key, other in gathered.checked.items():
+            if any(self.refusal(policies[key[0]], records[name]) for _, name in (key, other)):
                 continue
-            j, other = self.pairs[pair], self.index[pair[1]]
+            j, i = self.pairs[key, other], self.index[other]
             low, high = bounds.difference_low[j], bounds.difference_high[j]
-            gap = gathered.value(pair[0]) - gathered.value(pair[1])
-            if (low > 0.0 or high < 0.0) and abs(gap) >= NOTABLE * (bounds.high[other] - bounds.low[other]):
+            gap = gathered.value(key) - gathered.value(other)
+            if (low > 0.0 or high < 0.0) and abs(gap) >= NOTABLE * (bounds.high[i] - bounds.low[i]):
                 notes[key] = (
-                    f"{key[1]} - {pair[1][1]} = {gap:+.3g}, {100 * self.level:g} % interval {low:+.3g} to {high:+.3g}: "
+                    f"{key[1]} - {other[1]} = {gap:+.3g}, {100 * self.level:g} % interval {low:+.3g} to {high:+.3g}: "
                     f"more than chance allows. The reward model, with the features {gathered.plan.view.map.name}, is "
-                    f"biased where this policy chooses. Trust {pair[1][1]}, and try other features."
+                    f"biased where this policy chooses. Trust {other[1]}, and try other features."
                 )
         return notes
 
@@ -554,7 +522,7 @@ class Sequences:
         For replay and for policies that learn there are no common terms: then from the bounds of both.
         """
         if each.replayed or policy.learns or first.learns:
-            mine, others = (self.sequence(one, each, 1 - (1 - self.level) / 2, at) for one in (policy, first))
+            mine, others = (self.sequence(side, each, 1 - (1 - self.level) / 2, at) for side in (policy, first))
             return mine[0] - others[1], mine[1] - others[0]
         a, b, squares, products = policy.columns(each)
         other_a, _, other_squares, _ = first.columns(each)

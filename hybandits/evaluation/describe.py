@@ -48,7 +48,7 @@ class ArmCounts:
 class PairFeature:
     """A feature of a user and a candidate together, over all candidates of all rounds.
 
-    `size` is its root mean square, and `differs` the share of rounds in which not all candidates have the same value.
+    `size` is its root mean square, `differs` the share of rounds in which it is not the same for all candidates.
     """
 
     name: str
@@ -125,6 +125,8 @@ class Description:
 
 
 class _Sums:
+    """Sums over the rounds of a log."""
+
     def __init__(self, view: View) -> None:
         self.view, self.survey = view, Survey.of(view)
         rounds, pools = view.log.rounds, len(view.sizes)

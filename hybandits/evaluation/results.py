@@ -13,16 +13,10 @@ from hybandits.foundation.checks import FloatArray
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """An estimate as it was after each of some rounds.
+    """An estimate along the log, as it was after the first `rounds` rounds.
 
-    Attributes
-    ----------
-    rounds : array
-        Rounds read so far.
-    weight : array
-        The denominator so far: rounds, matched rounds, or the sum of weights.
-    value, low, high : arrays
-        The estimate and its band; low and high are NaN where there is no band.
+    `weight` is its denominator so far: rounds, matched rounds, or the sum of weights. `low` and `high` are NaN where
+    there is no band.
     """
 
     rounds: np.ndarray
