@@ -70,11 +70,6 @@ class Mapping:
         Put a feature that is always 1 before the user's and before the arm's features.
     uniform : bool
         The arm was chosen uniformly: its propensity is 1 / number of candidates.
-
-    Examples
-    --------
-    >>> Mapping(arm="item", reward="click", user=["age", "country"], categorical=["country"]).features
-    ('age', 'country')
     """
 
     arm: str
@@ -145,12 +140,11 @@ class Mapping:
         ValueError: the mapping does not say which column is the reward: give reward
         """
         keys = [field.name for field in dataclasses.fields(cls)]
-        for key in settings:
-            if key not in keys:
-                raise ValueError(f"a mapping has no setting {key!r}{nearest(key, keys)}: it may have {', '.join(keys)}")
-        for key in ("arm", "reward"):
-            if key not in settings:
-                raise ValueError(f"the mapping does not say which column is the {key}: give {key}")
+        if unknown := [key for key in settings if key not in keys]:
+            near = nearest(unknown[0], keys)
+            raise ValueError(f"a mapping has no setting {unknown[0]!r}{near}: it may have {', '.join(keys)}")
+        if missing := [key for key in ("arm", "reward") if key not in settings]:
+            raise ValueError(f"the mapping does not say which column is the {missing[0]}: give {missing[0]}")
         return cls(**settings)
 
     @property

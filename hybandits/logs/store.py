@@ -88,7 +88,7 @@ class Batch(NamedTuple):
         return len(self.pool)
 
     def part(self, start: int, stop: int) -> Batch:
-        """The rounds start..stop-1 of the batch."""
+        """The rounds start..stop-1."""
         return Batch(*(column[start:stop] for column in self))
 
     @staticmethod
@@ -147,7 +147,7 @@ class Tables:
     def pool(self, rows: Sequence[int] | np.ndarray) -> int:
         """The row of a list of candidates, given as rows of arms; it is entered if it is new."""
         listed = np.ascontiguousarray(rows, np.int32).tobytes()
-        # Digests, not the lists themselves, are the keys: there may be as many lists as rounds.
+        # Digests are the keys to save memory: there may be as many lists as rounds.
         row = self._pools.setdefault(hashlib.blake2b(listed, digest_size=16).digest(), len(self._pools))
         if row == len(self._ends) - 1:
             self._listed.frombytes(listed)
