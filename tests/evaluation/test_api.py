@@ -93,9 +93,9 @@ def test_plain_and_progress(uniform_view: View) -> None:
         ({"a": "logged"}, ["dm", "ips"]),
         ({"a": Learning(trained), "b": Learning(trained), "c": "logged"}, ["replay"]),
     ):
-        told: list[int] = []
-        evaluation = evaluate(view, targets, estimators=estimators, progress=told.append)
-        assert sum(told) == EvaluationPlan(view, targets, estimators=estimators).total
+        reported: list[int] = []
+        evaluation = evaluate(view, targets, estimators=estimators, progress=reported.append)
+        assert sum(reported) == EvaluationPlan(view, targets, estimators=estimators).total
         assert json.loads(json.dumps(evaluation.plain(), allow_nan=False))["rounds"] == 400
 
 
@@ -104,13 +104,6 @@ def test_logged_is_the_mean_reward_by_every_estimator(view: View) -> None:
     evaluation = evaluate(view, {"it": "logged"}, estimators=["replay", "ips", "snips", "dm", "dr"])
     assert [e.value for e in evaluation.estimates] == [pytest.approx(batch.reward.mean())] * 5
     assert evaluation.diagnostics["it"].effective == batch.rounds
-
-
-def test_part_of_a_log(view: View) -> None:
-    (batch,) = view.log.batches()
-    evaluation = evaluate(view, {"it": "logged"}, estimators=["ips"], start=100, stop=300)
-    assert evaluation.of("it", "ips").value == pytest.approx(batch.reward[100:300].mean())
-    assert evaluation.rounds == 200
 
 
 def several(view: View, trained: Greedy) -> dict[str, Any]:
@@ -132,12 +125,12 @@ def test_order_of_arms_and_candidates(tmp_path: Path, trained: Greedy) -> None:
 def test_splitting_the_work(tmp_path: Path, trained: Greedy, monkeypatch: pytest.MonkeyPatch) -> None:
     view = View(write_log(tmp_path / "log", 3001, parts=7))
     targets = several(view, trained)
-    whole = evaluate(view, targets, start=5)
+    entire = evaluate(view, targets, start=5)
     monkeypatch.setattr(parts, "PART_ROUNDS", 700)
     assert len(parts.parts_of(view, 5, 3001)) > 3
     apart = evaluate(view, targets, start=5)
-    np.testing.assert_allclose(numbers(whole), numbers(apart), rtol=1e-9)
-    assert whole.diagnostics["own"].rounds == 2996
+    np.testing.assert_allclose(numbers(entire), numbers(apart), rtol=1e-9)
+    assert entire.diagnostics["own"].rounds == 2996
 
 
 def engines_agree(engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch, *, pair: int = 0) -> None:

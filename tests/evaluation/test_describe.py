@@ -100,9 +100,9 @@ def test_propensities_are_told(tmp_path):
     uneven = describe(two_arms(tmp_path / "uneven", chosen, np.where(chosen, 0.6, 0.4)))
     assert not uneven.uniform
     assert (uneven.lowest_propensity, uneven.highest_propensity, uneven.display_bias) == (0.4, 0.6, None)
-    some = np.full(100, 0.5)
-    some[3] = np.nan
-    missing = describe(two_arms(tmp_path / "missing", chosen, some))
+    propensities = np.full(100, 0.5)
+    propensities[3] = np.nan
+    missing = describe(two_arms(tmp_path / "missing", chosen, propensities))
     assert not missing.uniform
     assert missing.without_propensity == 1
     none = describe(two_arms(tmp_path / "none", chosen, np.full(100, np.nan)))

@@ -44,9 +44,9 @@ def test_running_estimate_ends_at_the_estimate(view: View, trained: Greedy) -> N
             assert not early[40:].any()
             assert early[0] == (interval == "bootstrap"), "a band takes some rounds"
             assert (estimate.running.low <= estimate.running.high)[~early].all()
-            (told,) = [e["running"] for e in evaluation.plain()["estimates"] if e["estimator"] == name]
-            assert (told["low"][0] is None) == early[0]
-            assert json.dumps(told, allow_nan=False)
+            (reported,) = [e["running"] for e in evaluation.plain()["estimates"] if e["estimator"] == name]
+            assert (reported["low"][0] is None) == early[0]
+            assert json.dumps(reported, allow_nan=False)
         if interval == "bootstrap":
             of_model = evaluation.of("it", "dm")
             assert of_model.low is not None
@@ -101,14 +101,14 @@ def test_intervals_of_evaluations_cover(tmp_path: Path) -> None:
         columns["propensity"] = p[columns["chosen"]]
         columns["reward"] = (random.random(n) < values[columns["chosen"]]).astype(float)
 
-    held = dict.fromkeys(("ips", "snips", "dm", "dr"), 0)
+    covered = dict.fromkeys(("ips", "snips", "dm", "dr"), 0)
     for i in range(60):
         view = View(write_log(tmp_path / str(i), 600, pools=SAME[:1], change=change))
         evaluation = evaluate(view, {"it": Ranked(0.7)}, seed=i)
-        for name in held:
+        for name in covered:
             estimate = evaluation.of("it", name)
-            held[name] += bool(estimate.low <= truth <= estimate.high)
-    assert min(held.values()) >= 52, held
+            covered[name] += bool(estimate.low <= truth <= estimate.high)
+    assert min(covered.values()) >= 52, covered
 
 
 def test_rewards_without_spread_have_no_bootstrap(tmp_path: Path) -> None:
@@ -161,8 +161,8 @@ def test_a_model_that_contradicts_the_rewards_is_told(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_right_model_is_seldom_called_biased(tmp_path: Path) -> None:
     """40 logs of a linear world at a level of 99 %: over 3 notes come with a chance below 1e-3. Seeds are fixed."""
-    told = 0
+    reported = 0
     for i in range(40):
         view = View(write_log(tmp_path / str(i), 600, seed=i))
-        told += bool(evaluate(view, {"it": Ranked(0.7)}, estimators=["dm", "dr"], level=0.99).of("it", "dm").notes)
-    assert told <= 3
+        reported += bool(evaluate(view, {"it": Ranked(0.7)}, estimators=["dm", "dr"], level=0.99).of("it", "dm").notes)
+    assert reported <= 3

@@ -73,8 +73,8 @@ def test_ridge_is_the_dense_ridge(tmp_path, features):
 @pytest.mark.parametrize("kind", ["HyLinUCB", "LinUCB", "DisLinUCB", "HyThompson", "Greedy"])
 def test_warm_start_equals_learning_row_by_row(tmp_path, kind):
     view = View(little_log(tmp_path), features="li")
-    told = {"noise": 1.0, "scale": 1.0} if kind == "HyThompson" else {}
-    warm, slow = (getattr(hybandits, kind)(d1=view.d1, d2=view.d2, **told, seed=0) for _ in range(2))
+    given = {"noise": 1.0, "scale": 1.0} if kind == "HyThompson" else {}
+    warm, slow = (getattr(hybandits, kind)(d1=view.d1, d2=view.d2, **given, seed=0) for _ in range(2))
     fit.warm_start(warm, fit.collect(view))
     fit.learn_log(slow, view)
     assert warm.rounds == slow.rounds == 600
@@ -191,15 +191,15 @@ def test_same_to_the_bit_however_it_is_cut_and_wherever_it_runs(tmp_path, monkey
     np.testing.assert_array_equal(here.counts, there.counts)
     np.testing.assert_array_equal(here.seen, there.seen)
     assert (here.reward_mean, here.reward_spread) == (there.reward_mean, there.reward_spread)
-    whole = Statistics(view)
+    entire = Statistics(view)
     for batch in view.log.batches(10, 530):
-        whole.add(batch)
-    assert here.rounds == whole.rounds == 520
-    np.testing.assert_array_equal(here.seen, whole.seen)
+        entire.add(batch)
+    assert here.rounds == entire.rounds == 520
+    np.testing.assert_array_equal(here.seen, entire.seen)
     rewards = np.concatenate([batch.reward for batch in view.log.batches(10, 530)])
     np.testing.assert_allclose(here.reward_mean, rewards.mean(), rtol=1e-12)
     np.testing.assert_allclose(here.reward_spread, ((rewards - rewards.mean()) ** 2).sum(), rtol=1e-12)
-    gram = np.einsum("gij,gik->gjk", whole.triangles, whole.triangles)
+    gram = np.einsum("gij,gik->gjk", entire.triangles, entire.triangles)
     np.testing.assert_allclose(np.einsum("gij,gik->gjk", here.triangles, here.triangles), gram, atol=1e-12)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from hybandits import HyLinUCB
-from hybandits.evaluation import log_world
 from hybandits.evaluation.log_world import LogWorld, RewardModel, look_over
 from hybandits.evaluation.view import View
 from hybandits.logs.store import LogError
@@ -29,10 +28,10 @@ def test_the_world_of_a_log(tmp_path):
     assert policy.rounds == 500
     with pytest.raises(LogError, match="500 rounds from round 100 on, too few for a horizon of 501"):
         play([Player(policy)], world, [501])
-    told = []
-    arms, lost = look_over(view, world.model, 0, 600, progress=told.append)
+    reported = []
+    arms, lost = look_over(view, world.model, 0, 600, progress=reported.append)
     assert set(arms) == {log.names[r] for r in log.pools.rows}
-    assert sum(told) == 600
+    assert sum(reported) == 600
     means = [world.model.means(view, batch, *world.model.per_entry(view)) for batch in log.batches(0, 600)]
     expected = sum((m.max(axis=1) - m.mean(axis=1, where=np.isfinite(m))).sum() for m in means)
     np.testing.assert_allclose(lost, expected)
@@ -65,22 +64,6 @@ class TestConformance(WorldConformance):
 
     def make(self, seed: int) -> World:
         return LogWorld(self.view, random_model(self.view), start=100, noise=0.1, seed=seed)
-
-
-@pytest.mark.parametrize("pair", [0, 2])
-def test_means_plain_and_compiled(tmp_path, pair):
-    view = View(little_log(tmp_path, pair=pair))
-    batch = next(view.log.batches()).part(0, 20)
-    entries = random_model(view).per_entry(view)
-    given = (batch.user, view.pair(batch), batch.pool, view.offsets, *entries)
-    lost = log_world.uniform_choice_regret(*given), log_world.uniform_choice_regret.py_func(*given)
-    np.testing.assert_allclose(lost[0], lost[1], rtol=1e-14)
-    outputs = []
-    for function in (log_world.mean_rewards, log_world.mean_rewards.py_func):
-        out = np.full((20, 9), -np.inf)
-        function(*given, out)
-        outputs.append(out)
-    np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-14)
 
 
 @pytest.mark.parametrize("features", ["das", "das+pair", "li+pair:z", "shared+pair:xz", "disjoint+pair"])

@@ -26,7 +26,7 @@ from hybandits.evaluation.parts import (
     parts_of,
     round_range,
 )
-from hybandits.evaluation.view import View, view_of
+from hybandits.evaluation.view import View
 from hybandits.logs import store
 from hybandits.logs.store import LogError
 from tests.support.evaluation import spoil, write_log
@@ -59,13 +59,6 @@ def test_ranges_of_rounds(tmp_path: Path) -> None:
         round_range(view, 0, 0)
 
 
-def test_a_view_is_opened_once_per_process(tmp_path: Path) -> None:
-    view = View(little_log(tmp_path), features="li", arms="positions")
-    opened = view_of(view.recipe())
-    assert view_of(view.recipe()) is opened
-    assert (opened.map, opened.arms_are, opened.log.rounds) == (view.map, "positions", 600)
-
-
 class LastFirst:
     """An engine that does the last task first."""
 
@@ -77,9 +70,9 @@ class LastFirst:
 
 
 def test_results_come_in_the_order_of_the_tasks() -> None:
-    told: list[int] = []
-    assert list(in_order(LastFirst(), lambda task, report: task * 10, [1, 2, 3], told.append)) == [10, 20, 30]  # type: ignore[arg-type]
-    assert told == [1, 2, 1, 2, 1, 2]
+    reported: list[int] = []
+    assert list(in_order(LastFirst(), lambda task, report: task * 10, [1, 2, 3], reported.append)) == [10, 20, 30]  # type: ignore[arg-type]
+    assert reported == [1, 2, 1, 2, 1, 2]
 
 
 def killing(task: Any, report: Any) -> Any:
@@ -98,14 +91,14 @@ def test_a_killed_worker_costs_its_part_only(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(store, "rows_per_group", lambda *counts: 64)
     monkeypatch.setattr(parts, "PART_ROUNDS", 100)
     view = View(little_log(tmp_path))
-    whole = fit.collect(view)
+    full = fit.collect(view)
     todo = [(task, str(tmp_path / "killed")) for task in parts_of(view, 0, view.log.rounds)]
     assert len(todo) > 3
     merged = fit.Statistics(view)
     for part in in_order(ProcessEngine(2), killing, todo):
         merged.merge(part)
     assert (tmp_path / "killed").exists()
-    assert (merged.triangles == whole.triangles).all()
+    assert (merged.triangles == full.triangles).all()
 
 
 @pytest.mark.parametrize(
@@ -155,9 +148,9 @@ def test_propensities_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
 
 
 def test_surveys_of_parts_merge_to_that_of_the_whole(view: View) -> None:
-    whole, first, second = survey_of(view), survey_of(view, 0, 150), survey_of(view, 150)
+    full, first, second = survey_of(view), survey_of(view, 0, 150), survey_of(view, 150)
     first.merge(second)
-    for name, value in vars(whole).items():
+    for name, value in vars(full).items():
         np.testing.assert_array_equal(getattr(first, name), value)
     empty = Survey.of(view)
     assert (empty.smallest, empty.longest > empty.shortest) == (math.inf, False)

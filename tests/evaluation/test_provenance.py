@@ -129,8 +129,8 @@ def assert_online_as_in_the_log(view: View, online: Features) -> None:
             entries = slice(view.offsets[batch.pool[t]], view.offsets[batch.pool[t] + 1])
             arms = [ITEMS[str(view.names[a])] for a in view.arm[entries]]
             expected = view.map(batch.user[t], view.vectors[view.vector[entries]])
-            for array, its in zip(online(users[n], arms), expected, strict=True):
-                assert_array_equal(array, its)
+            for array, own_view in zip(online(users[n], arms), expected, strict=True):
+                assert_array_equal(array, own_view)
             n += 1
     assert n == len(users)
 

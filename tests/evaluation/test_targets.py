@@ -79,9 +79,9 @@ def test_information_directed_choices_are_frozen_by_draws(tmp_path: Path) -> Non
 def test_the_draws_of_a_round_are_a_function_of_its_number(view: View) -> None:
     policy = HyThompson(d1=view.d1, d2=view.d2, propensity_draws=5, seed=0)
     fit.learn_log(policy, view, 0, 200)
-    whole, later = matches(view, policy), matches(view, policy, 37)
-    np.testing.assert_array_equal(whole[37:], later)
-    assert len(np.unique(whole)) > 2
+    full, later = matches(view, policy), matches(view, policy, 37)
+    np.testing.assert_array_equal(full[37:], later)
+    assert len(np.unique(full)) > 2
 
 
 def test_always(tmp_path: Path) -> None:
@@ -123,22 +123,22 @@ def test_saved_policies_are_copies(trained: Greedy) -> None:
 def test_policies_with_features_of_their_own_are_evaluated_together(view: View) -> None:
     fitted = {}
     for name in ("das", "li", "disjoint"):
-        its = View(view.log, features=name)
-        policy = Greedy(d1=its.d1, d2=its.d2, seed=0)
-        fit.warm_start(policy, fit.collect(its, 0, 150))
-        note_fit(policy, its, 150)
+        own_view = View(view.log, features=name)
+        policy = Greedy(d1=own_view.d1, d2=own_view.d2, seed=0)
+        fit.warm_start(policy, fit.collect(own_view, 0, 150))
+        note_fit(policy, own_view, 150)
         fitted[name] = policy
     together = evaluate(view, {"uniform": "uniform", **fitted})
     assert together.features == "das"
     for name, policy in fitted.items():
         alone = evaluate(view, {"uniform": "uniform", name: policy})
-        its = View(view.log, features=name)
-        plain = Plain(its, policy.propensities)
+        own_view = View(view.log, features=name)
+        plain = Plain(own_view, policy.propensities)
         assert together.of(name, "ips").value == pytest.approx((plain.weight * plain.reward).mean())
         for estimator in ("ips", "snips", "dm", "dr"):
             one, other = together.of(name, estimator), alone.of(name, estimator)
             assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high), rel=1e-12)
-        weights = evaluate(its, {"uniform": "uniform", name: policy}, estimators=["ips", "snips"])
+        weights = evaluate(own_view, {"uniform": "uniform", name: policy}, estimators=["ips", "snips"])
         for estimator in ("ips", "snips"):
             assert weights.of(name, estimator).value == together.of(name, estimator).value
 

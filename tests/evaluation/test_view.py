@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from hybandits import DisLinUCB, EpsilonGreedy, HyLinUCB, HyRan, HyThompson, LinUCB, SupLinUCB
-from hybandits.evaluation import view as logged
 from hybandits.evaluation.view import Expander, View, view_of
 from hybandits.features import MAPS
 from hybandits.logs.report import ReadReport
@@ -55,20 +54,6 @@ def test_a_long_list_after_a_short_one_does_not_take_the_room_of_many(tmp_path):
     pieces = [rounds for batch in log.batches() for _, rounds in Expander(view, numbers=20_000)(batch)]
     assert max(_numbers(r) for r in pieces) <= 20_000
     assert sum(len(r.counts) for r in pieces) == n
-
-
-def test_candidates_plain_and_compiled(tmp_path):
-    view = View(little_log(tmp_path))
-    batch = next(view.log.batches()).part(0, 5)
-    local = np.arange(len(view.names))[::-1].copy()
-    outputs = []
-    for function in (logged.list_candidates, logged.list_candidates.py_func):
-        index, vector = np.full((5, 9), -1), np.full((5, 9), -1)
-        function(batch.pool, view.offsets, view.arm, view.vector, local, index, vector)
-        outputs.append((index, vector))
-    for a, b in zip(*outputs, strict=True):
-        np.testing.assert_array_equal(a, b)
-        assert a.min() == 0
 
 
 MAKERS = {

@@ -266,7 +266,7 @@ def usable(row: dict[str, Any], listed: bool) -> bool:
 def csv_of(ids: list[str], shown: list[str] | None = None) -> str:
     if shown is None:
         return "item,click\n" + "".join(f"{name},1\n" for name in ids)
-    return "item,click,shown\n" + "".join(f"{name},1,{some}\n" for name, some in zip(ids, shown, strict=True))
+    return "item,click,shown\n" + "".join(f"{name},1,{arms}\n" for name, arms in zip(ids, shown, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -316,14 +316,6 @@ def test_ids_of_a_parquet_file_keep_their_type(tmp_path: Path, items: Any, lists
     assert report.skipped == 0
     log, _, _ = read(tmp_path / "x.parquet", tmp_path, **SIMPLE)
     assert log.names == [pool[0] for pool in expected]
-
-
-@pytest.mark.parametrize(("names", "expected"), [(["1", "2.0"], [1, 2]), (["1", "hat"], ["1", "hat"])])
-def test_the_arms_file_decides_the_type_too(tmp_path: Path, names: list[str], expected: list[Any]) -> None:
-    arms = write(tmp_path / "arms.csv", "name,w\n" + "".join(f"{name},1\n" for name in names))
-    path = write(tmp_path / "x.csv", csv_of(["1"]))
-    log, batch, _ = read(path, tmp_path, **SIMPLE, arms_file=arms)
-    assert (log.names, batch.rounds) == (expected, 1)
 
 
 # ------------------------------------------------------------------ pair features

@@ -52,10 +52,10 @@ def test_lines_arrive_whole_and_progress_adds_up(tmp_path: Path, size: int) -> N
 
 def test_damaged_files_are_refused_and_nothing_is_rescued(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
-    whole = gzip.compress(random.integers(97, 110, 5000, np.uint8).tobytes())
+    full = gzip.compress(random.integers(97, 110, 5000, np.uint8).tobytes())
     path = tmp_path / "log.gz"
-    for at in random.choice(np.arange(10, len(whole)), 30, replace=False).tolist():
-        for hurt in (whole[:at], whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :]):
+    for at in random.choice(np.arange(10, len(full)), 30, replace=False).tolist():
+        for hurt in (full[:at], full[:at] + bytes([full[at] ^ 4]) + full[at + 1 :]):
             path.write_bytes(hurt)
             with pytest.raises(LogError, match=r"log.gz is damaged or cut short \(.*\): copy it again, or unpack what"):
                 list(read_lines(path))

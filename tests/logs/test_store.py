@@ -16,22 +16,22 @@ from hybandits.logs.store import NO_PAIRS, Batch, Log, LogError, LogWriter, Tabl
 from tests.support.loglike import LittleLog, little_log
 
 
-def whole(batches):
+def joined(batches):
     return Batch(*(np.concatenate(parts) for parts in zip(*batches, strict=True)))
 
 
 def test_what_goes_in_comes_out(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "rows_per_group", lambda user, pair: 128)
     log = little_log(tmp_path)
-    given = whole([batch for _, batch in LittleLog().batches(store.Tables(), ReadReport(), lambda n: None)])
-    stored = whole(list(log.batches()))
+    given = joined([batch for _, batch in LittleLog().batches(store.Tables(), ReadReport(), lambda n: None)])
+    stored = joined(list(log.batches()))
     for name, a, b in zip(Batch._fields, given, stored, strict=True):
         np.testing.assert_array_equal(a, b, err_msg=name)
     assert log.rounds == 600
     assert [s.rounds for s in log.shards] == [128, 128, 44] * 2  # a source ends its file
     assert log.source_starts == [0, 300]
-    some = whole(list(log.batches(100, 431)))
-    np.testing.assert_array_equal(some.user, given.user[100:431])
+    middle = joined(list(log.batches(100, 431)))
+    np.testing.assert_array_equal(middle.user, given.user[100:431])
 
 
 def test_other_tools_read_it(tmp_path):

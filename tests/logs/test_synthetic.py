@@ -124,16 +124,16 @@ def test_a_function_of_the_seed(kind: str, tmp_path: Path) -> None:
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
     assert (tmp_path / "one" / TRUTH).read_bytes() == (tmp_path / "two" / TRUTH).read_bytes()
     other = lines_of(SyntheticLog(rounds=rounds, seed=6, kind=kind), tmp_path / "three")
-    whole = lines_of(SyntheticLog(rounds=rounds, seed=5, kind=kind), tmp_path / "four")
+    entire = lines_of(SyntheticLog(rounds=rounds, seed=5, kind=kind), tmp_path / "four")
     split = [line for path in one for line in gzip.decompress(path.read_bytes()).splitlines()]
-    assert [line[10:] for line in whole] == [line[10:] for line in split]  # all but the times
-    assert whole != other
+    assert [line[10:] for line in entire] == [line[10:] for line in split]  # all but the times
+    assert entire != other
 
 
 def test_days(tmp_path: Path) -> None:
-    told = []
-    paths = SyntheticLog(rounds=1000).write(tmp_path, files=32, progress=told.append)
-    assert sum(told) == 1000
+    reported = []
+    paths = SyntheticLog(rounds=1000).write(tmp_path, files=32, progress=reported.append)
+    assert sum(reported) == 1000
     assert paths[0].name == "ydata-fp-td-clicks-v1_0.20090501.gz"
     assert paths[-1].name == "ydata-fp-td-clicks-v1_0.20090601.gz"
     reader = YahooReader(tmp_path)

@@ -56,8 +56,8 @@ def test_folders_in_the_order_of_dates(tmp_path: Path) -> None:
     assert [each.time for each in rounds] == [2, 1, 0, 4, 3]
     assert [each["file"] for each in report.sources if "ignored" not in each] == [names[i] for i in (2, 1, 0, 4, 3)]
     assert {each["file"] for each in report.sources if "ignored" in each} == {*others, "folder"}
-    some, _ = read([tmp_path / names[0], str(tmp_path / names[1]), tmp_path / names[0]])
-    assert [each.time for each in some] == [1, 0]  # a file given twice is read once
+    subset, _ = read([tmp_path / names[0], str(tmp_path / names[1]), tmp_path / names[0]])
+    assert [each.time for each in subset] == [1, 0]  # a file given twice is read once
 
 
 def test_kinds(tmp_path: Path) -> None:

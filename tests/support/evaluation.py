@@ -71,10 +71,10 @@ def write_log(
             writer.tables.pool(listed[::-1] if order else listed)
         if order:
             columns["chosen"] = sizes - 1 - columns["chosen"]
-        whole = Batch(np.arange(rounds), **columns)
+        entire = Batch(np.arange(rounds), **columns)
         for i in range(parts):
             writer.source()
-            writer.write(whole.part(i * rounds // parts, (i + 1) * rounds // parts))
+            writer.write(entire.part(i * rounds // parts, (i + 1) * rounds // parts))
         return writer.finish(ReadReport())
 
 

@@ -51,12 +51,12 @@ def read(paths: Any, *, strict: bool = False) -> tuple[list[Round], ReadReport]:
     reader = YahooReader(paths)
     tables, report = Tables(), ReadReport(strict=strict)
     rounds = []
-    told = 0
+    reported = 0
 
     def progress(read: int) -> None:
-        nonlocal told
+        nonlocal reported
         assert read >= 0
-        told += read
+        reported += read
 
     for _, batch in reader.batches(tables, report, progress):
         for i in range(batch.rounds):
@@ -68,7 +68,7 @@ def read(paths: Any, *, strict: bool = False) -> tuple[list[Round], ReadReport]:
                     float(batch.propensity[i]), tuple(batch.user[i].tolist()),
                 )
             )  # fmt: skip
-    assert told == reader.size
+    assert reported == reader.size
     assert report.lines == report.rounds + report.skipped
     assert report.rounds == len(rounds)
     return rounds, report
