@@ -102,9 +102,8 @@ def reproduce(
 ) -> None:
     """Rerun the paper's evaluation and report, claim by claim, what holds.
 
-    Each unit of work is saved as soon as it is finished, so a run that was interrupted or killed continues where it
-    stopped when you give the same command again. The experiment on Yahoo's click log runs only when it is named:
-    hybandits reproduce yahoo.
+    Each unit of work is saved as soon as it is finished: after an interruption, the same command continues the run. The
+    experiment on Yahoo's click log runs only when it is named: hybandits reproduce yahoo.
     """
     with plain_errors(KEPT):
         from hybandits import paper
@@ -189,9 +188,8 @@ def simulate(
 
     Settings come from options or from a TOML file with the same names. Options override the file. The file's list of
     policies is called policies and holds names or tables ([[policies]] class = "HyThompson" scale = 0.5); --policy
-    replaces the whole list. HyThompson and HyIDS learn the noise and the scale of the parameters unless their settings
-    contain them. Other policies that need a noise level get that of the world unless their settings contain one.
-    Policies and worlds of your own are imported from the current folder or from where Python finds modules.
+    replaces the whole list. Policies that need a noise level get that of the world unless they learn it or their
+    settings contain one. Classes of your own are imported from the current folder or from where Python finds modules.
     """
     with plain_errors(KEPT):
         import json

@@ -105,11 +105,13 @@ class Bars:
 
         self._console = console or Console(stderr=True)
         columns = (
-            TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(show_speed=True), TimeRemainingColumn()
-        )  # fmt: skip
-        self._progress = Progress(
-            *columns, console=self._console, disable=not self._console.is_terminal, transient=True
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(show_speed=True),
+            TimeRemainingColumn(),
         )
+        hidden = not self._console.is_terminal
+        self._progress = Progress(*columns, console=self._console, disable=hidden, transient=True)
         self._tasks: dict[str, TaskID] = {}
         self._every, self._last_line = every, time.monotonic()
 

@@ -54,7 +54,7 @@ def warmup() -> None:
 
 
 def _policies(arms: int) -> list[Policy]:
-    """Every kind of policy with every kind of model: settings that are given, learned, and learned with a memory."""
+    """Make every kind of policy with every kind of model: given settings, learned ones, and memories."""
     from hybandits.policies import EpsilonGreedy, Uniform
     from hybandits.policies.by_name import make_policy, policy_names, setting_names
 

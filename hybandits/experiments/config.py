@@ -29,9 +29,8 @@ class Simulation:
     policies: tuple[Any, ...] = field(
         default=("HyLinUCB", "LinUCB", "DisLinUCB"),
         metadata={
-            "help": "A policy, with settings after a colon: HyThompson:scale=0.5,noise=0.1. One of your own: "
-            'package.module:Class:setting=value. One around another: EpsilonGreedy:policy="HyLinUCB:ridge=2". Repeat '
-            "it for several.",
+            "help": "A policy with settings after a colon, HyThompson:scale=0.5,noise=0.1, or one of your own, "
+            "package.module:Class:setting=value. Repeat it for several.",
             "flag": "--policy",
             "type": list[str],
         },
@@ -39,8 +38,7 @@ class Simulation:
     world: Any = field(
         default="linear",
         metadata={
-            "help": "Kind of world, with settings after a colon: linear, clicks, products, churn or classification, or "
-            "one of your own: package.module:Class:setting=value.",
+            "help": "linear, clicks, products, churn, classification or package.module:Class, with settings likewise.",
             "type": str,
         },
     )

@@ -1,7 +1,4 @@
-"""Worlds by name: the kind of a world and its settings, as a record keeps them, become a world; data sets from files.
-
-A world of one's own is named ``package.module:Class``; its settings are the arguments of its constructor.
-"""
+"""Worlds by name and settings, as a record keeps them, and data sets from files."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ RELAY = ("factor", "offset", "delay")
 """Settings that every kind has (`Relayed`)."""
 
 FROM_THE_EXPERIMENT = ("d1", "d2", "arms", "noise", "seed")
-"""Arguments of a world that come from the experiment, as far as its constructor takes them; the rest are settings."""
+"""Arguments of constructors that come from the experiment; all others are settings."""
 
 PROMISED = ("d1", "d2", "noise", "fresh_contexts", "rounds", "noise_stream")
 """Attributes of every world (`hybandits.simulation.World`)."""
@@ -94,9 +91,9 @@ def make_world(settings: Mapping[str, Any], *, d1: int, d2: int, arms: int, nois
     name, own, relayed = split_settings(settings)
     kind = world_class(name)
     check_settings(name, kind, own, FROM_THE_EXPERIMENT)
-    known = parameters_of(kind)
     offered: dict[str, Any] = {"d1": d1, "d2": d2, "arms": arms, "noise": noise, "seed": seed}
-    world: World = construct(name, kind, {key: value for key, value in offered.items() if key in known} | own)
+    given = {key: offered[key] for key in parameters_of(kind) if key in offered}
+    world: World = construct(name, kind, given | own)
     if missing := [each for each in PROMISED if not hasattr(world, each)]:
         raise ValueError(f"{name} is not a world, it has no {', '.join(missing)}: see docs/adding-a-world.md")
     return Relayed(world=world, **relayed) if relayed else world
