@@ -1,4 +1,4 @@
-"""Which arms are known, where their blocks are stored, and candidate sets whose ids have been looked up."""
+"""The table of known arms and of the slots of their blocks, and candidate sets."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class CandidateSet:
 
 
 RESERVE = 64
-"""How many times the capacity needed is reserved when a large array moves; twice is enough for a small one."""
+"""The factor by which a large array is over-allocated when it moves; for a small one it is 2."""
 LARGE = 1 << 20
 
 Numbers = TypeVar("Numbers", bound=np.ndarray[Any, Any])
@@ -75,46 +75,46 @@ Numbers = TypeVar("Numbers", bound=np.ndarray[Any, Any])
 def grown(array: Numbers, n: int) -> Numbers:
     """Return the array extended by zeros to n entries of 8 bytes; it must be new or come from here.
 
-    What comes back is a view of a larger array that begins on a cache line. As long as the larger one has capacity
-    nothing is copied, and old views may still be read. Capacity that was never used costs addresses, not memory.
+    The result is a view of a larger array that begins on a cache line. As long as the larger one has capacity nothing
+    is copied, and old views may still be read. Unused capacity costs addresses, not memory.
     """
-    room = array.base
-    if room is not None:
-        start = (array.ctypes.data - room.ctypes.data) // 8
-        if start + n <= len(room):
-            return room[start : start + n]  # type: ignore[return-value]
+    larger = array.base
+    if larger is not None:
+        start = (array.ctypes.data - larger.ctypes.data) // 8
+        if start + n <= len(larger):
+            return larger[start : start + n]  # type: ignore[return-value]
     times = float(RESERVE if 8 * n > LARGE else 2)
     while True:
         try:
-            room = np.zeros(int(times * n) + 8, array.dtype)
+            larger = np.zeros(int(times * n) + 8, array.dtype)
             break
         except MemoryError:  # addresses may be limited too
             if times < 1.1:
                 raise
             times = 1.0 + (times - 1.0) / 2.0
-    start = (-room.ctypes.data % 64) // 8
-    moved = room[start : start + n]
+    start = (-larger.ctypes.data % 64) // 8
+    moved = larger[start : start + n]
     moved[: len(array)] = array
     return moved  # type: ignore[return-value]
 
 
 class ArmTable(ABC):
-    """Which arms are known and in which slot each one's block is stored, with the checks of what a call passes.
+    """A table of known arms and of the slots of their blocks, with the checks of arguments.
 
-    Subclasses store the blocks: `_reserve(capacity)` makes room for that many, `_clear(slot)` sets one to the prior.
+    Subclasses store the blocks: `_reserve(capacity)` allocates that many, `_clear(slot)` sets one to the prior.
     """
 
     epoch: int
     """Changes whenever a slot is given to an arm or taken back."""
 
     rounds: int
-    """How many rows have been learned."""
+    """The number of rows learned."""
 
     pulls: Slots
-    """How many rows each slot has learned."""
+    """The number of rows that each slot has learned."""
 
-    told_of_twin = False
-    """Whether it has been said that an id is known as another type."""
+    warned_of_twin = False
+    """True once the warning about an id that is known as another type has been issued."""
 
     known: int
     """The number of arms. A plain number, because every `choose` and `learn` reads it."""
@@ -181,8 +181,8 @@ class ArmTable(ABC):
             if arm not in self._slots:
                 checks.new_arm(arm)
                 twin = checks.twin_of(arm)
-                if twin in self._slots and not self.told_of_twin:
-                    self.told_of_twin = True
+                if twin in self._slots and not self.warned_of_twin:
+                    self.warned_of_twin = True
                     kind, other = type(arm).__name__, type(twin).__name__
                     number = "float(arm)" if isinstance(arm, str) and "." in arm else "arm"
                     checks.warn(
@@ -191,7 +191,10 @@ class ArmTable(ABC):
                     )
 
     def forget(self, arm: Hashable) -> None:
-        """Drop an arm and its block. The slot will be used for another arm."""
+        """Drop an arm and its block; the shared part, and the means and widths of all other arms, stay the same.
+
+        If the arm is met again, it starts from the prior.
+        """
         slot = self.slot(arm)
         del self._slots[arm]
         self.known = len(self._slots)
@@ -216,7 +219,7 @@ class ArmTable(ABC):
         return slot
 
     def slot_for(self, arm: Hashable) -> int:
-        """Return the arm's slot; one that has none gets one."""
+        """Return the arm's slot, a new one if it has none."""
         slot = self._slots.get(arm, -1)
         return slot if slot >= 0 else self._new_slot(arm)
 

@@ -40,8 +40,8 @@ def coupling(v: FloatArray, b: FloatArray, w: FloatArray) -> float:
 def rank(moments: FloatArray, *, rcond: float) -> int:
     """Rank of the rows behind a matrix of second moments.
 
-    A direction counts if its singular value exceeds `rcond` times the largest one. Columns are brought to the same
-    size first, so the units of the features do not matter.
+    A direction counts if its singular value exceeds `rcond` times the largest one, after columns are scaled to the same
+    size.
     """
     if moments.size == 0:
         return 0
@@ -50,6 +50,6 @@ def rank(moments: FloatArray, *, rcond: float) -> int:
 
 
 def _sizes(moments: FloatArray) -> FloatArray:
-    """What to divide columns by to bring them to the same size: roots of the diagonal, 1 where that is 0."""
+    """Roots of the diagonal, 1 where that is 0: the sizes of the columns."""
     sizes: FloatArray = np.sqrt(np.where(np.diag(moments) > 0, np.diag(moments), 1.0))
     return sizes

@@ -1,4 +1,4 @@
-"""What a policy needs of its estimator. A reward model for a policy of any kind implements `Estimator`."""
+"""The interface between policies and their estimators: a reward model implements `Estimator`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybandits.foundation.checks import FloatArray
 
 
 class Prediction(NamedTuple):
-    """What `predict` returns: the estimated reward of every candidate and how uncertain it is.
+    """The estimated reward of every candidate and its uncertainty, as returned by `predict`.
 
     Attributes
     ----------

@@ -488,7 +488,7 @@ class LearnedModel:
         return saved | {name: array.copy() for name, array in others.items()}
 
     def put_back(self, arrays: dict[str, np.ndarray], rounds: int) -> None:
-        """Undo `blocks` on a new model; raise FileError if the parts do not fit together."""
+        """Restore the arrays of `blocks` in a new model; raise FileError if the parts do not fit together."""
         n = len(arrays["arms_pulls"])
         self.reserve(max(n, 1))
         by_slot, others = self._named()
@@ -516,9 +516,8 @@ class LearnedModel:
 class LearnedRidge(OnlineEstimator):
     """The hybrid estimator with noise, scales and a common mean of the arms learned from the rewards.
 
-    It keeps the data as factors without a ridge and, beside them, the factors used for scoring, which include the
-    prior. Now and then, at fixed numbers of rows, the settings are estimated anew and the second kind is built from the
-    first; a refresh that would take long is spread over the rows that follow. See `kernels/empirical_bayes.py`.
+    The settings are estimated again at fixed numbers of rows; a long refresh is spread over the rows that follow. See
+    `kernels/empirical_bayes.py`.
 
     Parameters
     ----------
@@ -591,7 +590,7 @@ class LearnedRidge(OnlineEstimator):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays, spare room included (not of the ids)."""
+        """Bytes of all arrays, reserves included (not of the ids)."""
         return sum(model.nbytes for model in self.models)
 
     def _grow(self, capacity: int) -> None:
@@ -650,10 +649,9 @@ class LearnedRidge(OnlineEstimator):
         pulls: Mapping[Hashable, int],
         moments: Moments | None,
     ) -> None:
-        """Learn rows that stand for many rewards: the data exactly, then estimate the settings anew.
+        """Learn rows that summarise many rewards, and estimate the settings again.
 
-        Unlike the rows of `learn_batch` they must include what no feature explains, as rows of zero features. With a
-        finite memory they weigh as much as rows in random order would on average, because their order is not known.
+        Rows of zero features must hold the residuals. With a finite memory rows weigh as much as in random order.
         """
         if moments is None:
             raise ValueError("moments is None: pass moments=Moments(..), or use learn_batch on the rows")
@@ -680,18 +678,17 @@ class LearnedRidge(OnlineEstimator):
         return self.heaviest.theta
 
     def beta_at(self, slot: int) -> FloatArray:
-        """Return the own parameter of the arm with this slot in the heaviest model; -1: the mean that arms have in
-        common, where new arms start."""
+        """Return the own parameter of the arm with this slot in the heaviest model; the common mean for -1."""
         return self.heaviest.beta_at(slot)
 
     @property
     def ready(self) -> bool:
-        """Whether there are learned settings in use."""
+        """True if learned settings are in use."""
         return self.heaviest.ready
 
     @property
     def fixed(self) -> tuple[bool, bool]:
-        """Whether the noise and the scale are given."""
+        """Flags: the noise is given, the scale is given."""
         return self.models[0].fixed
 
     def learned_settings(self) -> LearnedSettings | None:
@@ -704,14 +701,11 @@ class LearnedRidge(OnlineEstimator):
             model.refresh()
 
     def second_moments(self, arms: Sequence[Hashable]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """As for `HybridRidge`: those of the data, which are kept without the prior.
-
-        Refused with a memory, as the data are then brought up to date only now and then.
-        """
+        """Return the sums of `HybridRidge.second_moments`; refused with a memory, where the data fade lazily."""
         if self.settings["memory"] is not None:
             raise ValueError(
-                f"rows that are forgotten have no second moments to read, got memory={self.settings['memory']!r}: "
-                "measure an estimator that never forgets"
+                f"rows that are forgotten have no second moments, got memory={self.settings['memory']!r}: "
+                "pass memory=None"
             )
         data = self.models[0].arrays.data
         return multiplied_out(self, data.arm, data.shared, 0.0, arms)[:3]
@@ -719,10 +713,9 @@ class LearnedRidge(OnlineEstimator):
     # -------------------------------------------------------------- whole estimators
 
     def forget(self, arm: Hashable) -> None:
-        """Drop an arm. What it taught about the shared part, and about what arms have in common, stays.
+        """Drop an arm, with its own parameters integrated out at the present settings.
 
-        Its own parameters are integrated out at the present settings. How much it differed from other arms stays, too,
-        as it is estimated now.
+        What it taught about the shared part, the common mean and the differences between arms stays.
         """
         slot = self.slot(arm)
         if slot >= 0:
@@ -735,10 +728,9 @@ class LearnedRidge(OnlineEstimator):
         return all(model.sound(self._used) for model in self.models)
 
     def merge(self, other: Self) -> None:
-        """Take in all that another estimator has learned: the data exactly, then the settings are estimated anew.
+        """Merge the data of another estimator exactly, as if they had come later, and estimate the settings again.
 
-        It counts as if it had come after what is here. Several models are weighed by how well they predict it, all rows
-        together.
+        Several models are weighted by the evidence for these data.
         """
         if isinstance(other, LearnedRidge) and other.settings != self.settings:
             raise ValueError(
@@ -767,7 +759,7 @@ class LearnedRidge(OnlineEstimator):
         self.rounds += other.rounds
 
     def _weigh(self, other: Self, slots: list[tuple[int, int]]) -> None:
-        """Weigh the models by the evidence for all that the other's first model has learned, given what they know."""
+        """Weigh the models by the evidence for the data of the other's first model."""
         sigma2 = float(self.heaviest.state.sigma2_in_use)
         logs = np.empty(memories.MODELS)
         for k, model in enumerate(self.models):

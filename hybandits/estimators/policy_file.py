@@ -16,7 +16,7 @@ from hybandits.foundation.checks import plain_id
 from hybandits.foundation.files import write_atomically
 
 Packed = tuple[dict[str, Any], dict[str, np.ndarray]]
-"""What a policy or a part of one is saved as: a header that JSON can hold, and plain arrays."""
+"""A policy or a part of one, as saved: a header that JSON can hold, and plain arrays."""
 
 FORMAT = "hybandits-policy"
 VERSION = 5
@@ -69,10 +69,10 @@ def number_below(name: str, value: Any, limit: int) -> int:
 
 def check_slots(arms: list[Hashable], slots: np.ndarray, pulls: np.ndarray) -> None:
     """Raise FileError unless the slots are 0..n-1 in some order for arms that have learned and -1 for the others."""
-    whole = np.dtype(np.int64)
+    integer = np.dtype(np.int64)
     if (
-        slots.dtype != whole
-        or pulls.dtype != whole
+        slots.dtype != integer
+        or pulls.dtype != integer
         or slots.shape != (len(arms),)
         or pulls.ndim != 1
         or len(set(arms)) != len(arms)
@@ -84,7 +84,7 @@ def check_slots(arms: list[Hashable], slots: np.ndarray, pulls: np.ndarray) -> N
 
 
 def name_of(file: str | os.PathLike[str] | BinaryIO) -> str:
-    """What to call a file, or a file object, in a message."""
+    """Return the name of a file or a file object for messages."""
     return str(Path(file)) if isinstance(file, str | os.PathLike) else str(getattr(file, "name", "the file object"))
 
 
@@ -133,7 +133,7 @@ def read(file: str | os.PathLike[str] | BinaryIO) -> tuple[dict[str, Any], dict[
         header = json.loads(arrays.pop("header").tobytes().decode())
     except FileError:
         raise
-    except Exception as problem:  # zip, npy and JSON raise all sorts of errors for a damaged file
+    except Exception as problem:  # zip, npy and JSON raise many kinds of errors
         raise FileError(
             f"{source} is truncated, corrupt or not a file written by hybandits ({problem}): "
             "pass the path given to save(), save the policy again, or restore the file from a backup"

@@ -20,12 +20,12 @@ _BITS = 63
 
 
 class RandomStream(NamedTuple):
-    """The random numbers of one decision. Asking again gives the same numbers; no state is kept anywhere."""
+    """The random numbers of one decision, without state: the same call returns the same numbers."""
 
     key: int
     """Made from the policy's seed."""
     decision: int
-    """How many decisions came before, or a digest of the key that the caller gave."""
+    """The number of earlier decisions, or a digest of the caller's key."""
     keyed: int = 0
     """`random.KEYED` where the caller gave a key."""
 

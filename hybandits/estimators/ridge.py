@@ -147,11 +147,11 @@ class HybridRidge(OnlineEstimator):
     arms : list
         Every arm that has been met and not forgotten, in the order met.
     known : int
-        How many arms these are.
+        The number of these arms.
     rounds : int
-        How many rows have been learned.
+        The number of rows learned.
     nbytes : int
-        Bytes of all arrays, including the room in reserve but not the ids.
+        Bytes of all arrays, reserves included (not of the ids).
 
     Notes
     -----
@@ -185,7 +185,7 @@ class HybridRidge(OnlineEstimator):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays, including the room in reserve but not the ids."""
+        """Bytes of all arrays, reserves included (not of the ids)."""
         arrays = (self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score)
         return sum(array.nbytes for array in arrays)
 
@@ -202,7 +202,7 @@ class HybridRidge(OnlineEstimator):
 
     @property
     def _learning(self) -> tuple[Any, ...]:
-        """What the kernels that learn take behind a row."""
+        """Arguments of the kernels that learn, after the row."""
         return self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score, self.rounds
 
     def rule(
@@ -238,7 +238,7 @@ class HybridRidge(OnlineEstimator):
     def learn_summary(
         self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any, pulls: Mapping[Hashable, int], moments: Any
     ) -> None:
-        """Learn rows that stand for a larger number of rewards: `pulls` says for how many of each arm."""
+        """Learn rows that summarise more rewards; `pulls`: the number of rewards of each arm."""
         rounds = self.rounds
         before = {arm: self.pulls_of(arm) for arm in self.learned}
         self.learn_batch(arms, x, z, rewards)
@@ -275,14 +275,6 @@ class HybridRidge(OnlineEstimator):
         return v - self.ridge * np.eye(self.d1), b, w - self.ridge * np.eye(self.d2)
 
     # -------------------------------------------------------------- whole estimators
-
-    def forget(self, arm: Hashable) -> None:
-        """Drop an arm. What it taught the shared part stays: beta_arm is integrated out.
-
-        The means and widths of all other arms stay the same to the bit. If the arm is met again, it starts from the
-        prior.
-        """
-        super().forget(arm)
 
     def raise_ridge(self, ridge: float) -> None:
         """Raise lambda to a larger value, exactly as if it had been this large from the start."""

@@ -49,14 +49,14 @@ class RunningSums(ArmTable):
         self.own[slot] = 0.0
 
     def slots_of(self, arms: Sequence[Hashable]) -> Slots:
-        """Return the arms' slots; arms that are known but have no slot get one."""
+        """Return the arms' slots, with new ones for known arms that have none."""
         for arm in arms:
             if self._slots.get(arm) == -1:
                 self._new_slot(arm)
         return self.lookup(arms)
 
     def workspace(self) -> SolvedSums:
-        """Return room for factors and the parameters solved with them."""
+        """Return arrays for factors and the parameters solved with them."""
         beta = np.zeros((len(self.pulls), self.d2))
         return SolvedSums(np.empty_like(self.shared), np.empty_like(self.own), np.zeros(self.d1), beta)
 
@@ -110,7 +110,7 @@ class RunningSums(ArmTable):
         return header, {**arrays, "shared": self.shared.copy()}
 
     def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Undo `pack` on a new table; raise FileError if the parts do not fit together."""
+        """Restore what `pack` returned in a new table; raise FileError if the parts do not fit together."""
         arms, free = policy_file.arm_ids(header["arms"]), header["free"]
         slots, pulls = arrays["slots"], arrays["pulls"]
         n = len(pulls)

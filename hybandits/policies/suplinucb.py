@@ -166,7 +166,7 @@ class SupLinUCB(Policy):
             if level == 0:
                 self._skipped += 1
             else:
-                self._levels[level - 1].told_of_twin |= level > 1  # the first level tells for all of them
+                self._levels[level - 1].warned_of_twin |= level > 1  # the first level tells for all of them
                 self._levels[level - 1].learn(arm, x[i], z[i], values[i])
         self._all = None
 
@@ -174,7 +174,7 @@ class SupLinUCB(Policy):
         """One estimator with the data of all levels."""
         if self._all is None:
             self._all = HybridRidge(d1=self.d1, d2=self.d2, ridge=self.ridge)
-            self._all.told_of_twin = self._levels[0].told_of_twin
+            self._all.warned_of_twin = self._levels[0].warned_of_twin
             for level in self._levels:
                 self._all.merge(level)
         return self._all

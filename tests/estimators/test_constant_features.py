@@ -55,7 +55,7 @@ def one_candidate(random: np.random.Generator, u: FloatArray) -> tuple[FloatArra
 
 
 def watched(call: Call) -> int:
-    """How many calls are looked at."""
+    """Return the number of calls that are examined."""
     random = np.random.default_rng(0)
     watch = ConstantFeatures()
     for n in range(1, 200):

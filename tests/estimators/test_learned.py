@@ -198,7 +198,7 @@ def test_rewards_that_are_all_the_same(reward: float) -> None:
 
 
 def test_a_feature_that_never_changed_leaves_the_mean_and_widens_it_where_a_candidate_differs() -> None:
-    """Whether it was always 0 or always 2; in which units makes no difference."""
+    """The feature was always 0 or always 2; units make no difference."""
     random = np.random.default_rng(0)
     estimator = LearnedRidge(d1=4, d2=1)
     for i in range(40):
@@ -483,16 +483,6 @@ def test_a_refused_row_changes_nothing() -> None:
         estimator.learn("new", np.array([0.0, 0.0, np.inf, 0.0]), np.ones(3), 1.0)
     for name, array in estimator.pack()[1].items():
         assert_array_equal(array, before[name])
-
-
-def test_batches_equal_one_by_one_to_the_bit() -> None:
-    rows = make_rows(14, n=200)
-    one = taught(rows)
-    many = LearnedRidge(d1=4, d2=3)
-    for part in (slice(0, 3), slice(3, 150), slice(150, 200)):
-        many.learn_batch(rows.arm[part].tolist(), rows.x[part], rows.z[part], rows.reward[part])
-    assert state(many) == state(one)
-    assert_array_equal(many.theta, one.theta)
 
 
 # ------------------------------------------------------------------ memories
