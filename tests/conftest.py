@@ -21,7 +21,7 @@ def ray_of_two() -> Iterator[None]:
 
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
-        patch.setenv("OPENBLAS_NUM_THREADS", "2")  # so that it shows that tasks are held to one
+        patch.setenv("OPENBLAS_NUM_THREADS", "2")  # tasks are limited to one
         ray.init(
             num_cpus=2, log_to_driver=False, logging_level="error", configure_logging=False, include_dashboard=False
         )

@@ -87,7 +87,7 @@ def test_the_command_keeps_what_changes_results(typed: list[str], kept: list[str
         (MemoryError("9 GB"), "hybandits: not enough memory (9 GB): make the problem smaller"),
     ],
 )
-def test_errors_that_a_user_can_mend_are_one_line(
+def test_errors_that_a_user_can_fix_are_one_line(
     problem: Exception, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as ended, plain_errors():

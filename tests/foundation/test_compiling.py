@@ -1,4 +1,4 @@
-"""Compilation: what the user is told, machine code from disk the second time, and never that of other sources."""
+"""Compilation: the notice, machine code from disk the second time, and never that of other sources."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "METHODS", entries)
 
 
-def test_what_is_earned_is_the_sum_of_means() -> None:
+def test_the_reward_is_the_sum_of_means() -> None:
     record = run_task(Task("clicks, 50 %", "first", "", SEEDS[0], 30))
     means = np.array([play.means for play in STREAMS["clicks, 50 %"].play(SEEDS[0], 30)])
     assert record["reward"] == pytest.approx(means[:, 0].sum())
