@@ -81,17 +81,17 @@ def _run_trials(unit: Unit, world: World, trials: list[int], report: Report) -> 
     for entry, trial in cast:
         policy = make_policy(entry.policy, entry.settings, **shape, seed=policy_seed(unit, trial))
         players.append(Player(policy, trial, entry.learns_from))
-    measured: list[list[dict[str, Any] | None]] = [[] for _ in players]
+    measured: list[list[dict[str, Any]]] = [[] for _ in players]
 
     def probe(i: int, t: int, policy: Policy) -> None:
-        measured[i].append(measure(policy, unit.arms, experiment.design_ridge))
+        if (measures := measure(policy, unit.arms, experiment.design_ridge)) is not None:
+            measured[i].append(measures)
 
     regret = play(players, world, experiment.points, probe=probe, probes=experiment.probes, progress=report)
     names = DESIGN + (DESIGN_BY_ARM if experiment.by_arm else ())
     runs = []
     for i, (entry, trial) in enumerate(cast):
-        measures = [each for each in measured[i] if each is not None]
-        design = {name: np.array([each[name] for each in measures]) for name in names} if measures else None
+        design = {name: np.array([each[name] for each in measured[i]]) for name in names} if measured[i] else None
         runs.append(Run(policy=entry.name, trial=trial, regret=regret[i], design=design))
     return runs
 

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from numpy.testing import assert_array_equal
 
 from hybandits.engines import ProcessEngine, Ray, SerialEngine
-from hybandits.experiments import runner
-from hybandits.experiments.record import ResultsError
+from hybandits.experiments import results, runner
+from hybandits.experiments.record import ResultsError, Unit
 from hybandits.experiments.results import read_results
 from hybandits.experiments.runner import run
 from hybandits.paper import HYTHOMPSON_TOLD
@@ -80,8 +81,25 @@ def test_a_run_that_was_interrupted_goes_on_and_ends_in_the_same_bytes(whole: Pa
     assert contents(tmp_path) == before
 
 
+def test_every_result_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run([EIGEN], tmp_path, engine=SerialEngine())
+    (tmp_path / next(EIGEN.units()).path).unlink()
+    read: list[str] = []
+
+    def read_unit(folder: Path, unit: Unit, digest: str | None = None) -> Any:
+        read.append(unit.path)
+        return results_read_unit(folder, unit, digest)
+
+    results_read_unit = results.read_unit
+    for module in (results, runner):
+        monkeypatch.setattr(module, "read_unit", read_unit)
+    run([EIGEN], tmp_path, engine=SerialEngine())
+    assert sorted(read) == sorted(unit.path for unit in EIGEN.units())
+
+
 SCRIPT = """
 from pathlib import Path
+from typing import Any
 from hybandits.engines import ProcessEngine
 from hybandits.experiments.runner import run
 from tests.support.experiments import EIGEN, SMALL
