@@ -10,17 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.json import Decoder
 
-from hybandits.service.commands import ArmFeatures, Decide, GiveReward, Promote, Refused, decode, decode_batch
+from hybandits.service.commands import ArmFeatures, Decide, GiveReward, Refused, decode, decode_batch
 
-DECISION, REWARD, ARM, PROMOTE = map(Decoder, (Decide, GiveReward, ArmFeatures, Promote))
+DECISION, REWARD, ARM = map(Decoder, (Decide, GiveReward, ArmFeatures))
 
 
 @pytest.mark.parametrize(
     ("decoder", "body", "status", "field", "value", "words"),
     [
         (REWARD, b"", 400, "body", None, "not valid JSON"),
-        (REWARD, b"{", 400, "body", None, "truncated"),
-        (REWARD, b'{"event_id": "e",}', 400, "body", None, "trailing comma in object (byte 17)"),
         (REWARD, b'{"event_id": "e", "reward": NaN}', 400, "body", None, "invalid character (byte 28)"),
         (REWARD, b'{"event_id": "e", "reward": 1e400}', 422, "reward", None, "out of range"),
         (REWARD, b'{"event_id": "\\ud800", "reward": 1}', 400, "body", None, "not valid JSON"),
@@ -28,14 +26,11 @@ DECISION, REWARD, ARM, PROMOTE = map(Decoder, (Decide, GiveReward, ArmFeatures, 
         (REWARD, b'{"event_id": "e", "reward": "1"}', 422, "reward", "1", "Expected `float`, got `str`"),
         (REWARD, b'{"event_id": "e", "rewrad": 2}', 422, "rewrad", 2, "unknown field `rewrad`"),
         (REWARD, b'{"event_id": "", "reward": 1}', 422, "event_id", "", "length >= 1"),
-        (REWARD, b'{"reward": 1}', 422, "event_id", None, "missing required field `event_id`"),
         (REWARD, b"[1]", 422, "body", [1], "Expected `object`, got `array`"),
         (DECISION, b'{"user":' * 100_000, 422, "user", None, "/openapi.json"),
         (DECISION, b'{"user": {"age": 1e400}}', 422, "user", None, "out of range"),
         (DECISION, b'{"user": {"age": []}}', 422, "user", {"age": []}, "got `array`"),
-        (DECISION, b'{"user": 3}', 422, "user", 3, "got `int`"),
         (ARM, b'{"features": {"a": "' + b"x" * 201 + b'"}}', 422, "features", None, "length <= 200"),
-        (PROMOTE, b'{"policy": null}', 422, "policy", None, "got `null`"),
     ],
 )
 def test_unusable_bodies_are_refused(
