@@ -30,7 +30,7 @@ GROWTH_TOLERANCE = 0.1
 """The largest distance of an exponent from that of eigenvalues (1) and of singular values (1/2)."""
 
 BETWEEN = 0.75
-"""Where an exponent is as near to linear as to a square root: across it, a claim of either is contradicted."""
+"""The exponent that is as near to linear as to a square root: across it, a claim of either is contradicted."""
 
 PULLS_PER_DIMENSION = 5
 """Arms enter the fits from this many pulls per dimension: with fewer, lambda_min is about lack of rank, not growth."""
@@ -214,7 +214,7 @@ ORDERS = {
 
 
 class Basis(NamedTuple):
-    """Whose choices a verdict on the small problem rests on: `deciding` policies decide, `informing` ones inform."""
+    """The choices that a verdict on the small problem rests on: `deciding` policies decide, `informing` ones inform."""
 
     words: str
     deciding: tuple[str, ...]

@@ -237,6 +237,10 @@ class JudgedMean(NamedTuple):
         mean, low, high = (number(value) for value in self.interval[:3])
         return f"{of} {mean}, {claims.LEVEL} interval {low} to {high}".strip()
 
+    def finding(self, what: str, of: str, *, lead: str = "", end: str = "") -> Finding:
+        """The part of a claim that the answer is on, with the interval in words between others."""
+        return Finding(what, f"{lead}{self.words(of)}{end}", self.answer)
+
 
 def judge_mean(
     values: FloatArray,
@@ -283,13 +287,12 @@ def compare_regrets(
     """Judge whether one policy's regret at T is below another's, compared run by run."""
     a, b = judged.outcome.final(smaller, arms), judged.outcome.final(larger, arms)
     units = judged.outcome.independent_units(smaller, arms)
-    judgement = judge_mean(a - b, units, below=0.0, parts=parts)
-    smaller_in = f"smaller in {int((a < b).sum())} of {len(a)} runs"
-    value = f"{mean(a)} against {mean(b)}; {judgement.words('difference')}; {smaller_in}"
+    end = f"; smaller in {int((a < b).sum())} of {len(a)} runs"
     if within := statistics.interval_within(a - b, units, CONFIDENCE):
-        value += f"; in these {within.units} environments alone {number(within.low)} to {number(within.high)}"
-    where = "" if arms is None else f" at K = {arms}"
-    return Finding(f"{smaller} < {larger}{where}", value, judgement.answer)
+        end += f"; in these {within.units} environments alone {number(within.low)} to {number(within.high)}"
+    what = f"{smaller} < {larger}{'' if arms is None else f' at K = {arms}'}"
+    judgement = judge_mean(a - b, units, below=0.0, parts=parts)
+    return judgement.finding(what, "difference", lead=f"{mean(a)} against {mean(b)}; ", end=end)
 
 
 def judge_shape(judged: JudgedOutcome, policy: str, *, linear: bool, parts: int = 1) -> Finding:
@@ -297,8 +300,7 @@ def judge_shape(judged: JudgedOutcome, policy: str, *, linear: bool, parts: int 
     units = judged.outcome.independent_units(policy)
     above, below = claims.LINEAR if linear else (-math.inf, claims.LINEAR[0])
     judgement = judge_mean(judged.regret_exponents(policy), units, above=above, below=below, parts=parts)
-    what = f"{policy} {'linear' if linear else 'sublinear'}"
-    return Finding(what, judgement.words("exponent"), judgement.answer)
+    return judgement.finding(f"{policy} {'linear' if linear else 'sublinear'}", "exponent")
 
 
 # ------------------------------------------------------------------ claims 1 to 3
@@ -344,10 +346,10 @@ def compare_growth(judged: JudgedOutcome, slower: str, faster: str, parts: int) 
     regrets = [np.stack([judged.outcome.final(policy, k) for k in complete], axis=1) for policy in (slower, faster)]
     centred = arms - arms.mean()
 
-    def compare(measure: str, one: FloatArray, other: FloatArray) -> Finding:
-        judgement = judge_mean(one - other, units, below=0.0, parts=parts)
-        value = f"{mean(one)} against {mean(other)}; {judgement.words('difference')}"
-        return Finding(f"growth of {slower} < {faster} {measure}", value, judgement.answer)
+    def compare(measure: str, slow: FloatArray, fast: FloatArray) -> Finding:
+        judgement = judge_mean(slow - fast, units, below=0.0, parts=parts)
+        lead = f"{mean(slow)} against {mean(fast)}; "
+        return judgement.finding(f"growth of {slower} < {faster} {measure}", "difference", lead=lead)
 
     return (
         compare("as a power of K", *(statistics.exponents(arms[None, :], regret) for regret in regrets)),
@@ -379,8 +381,8 @@ def _count_environments(judged: JudgedOutcome, order: Sequence[str]) -> tuple[in
     """Count the environments that are in the whole order at every K, and describe them K by K."""
     complete, count = judged.outcome.arms, len(judged.experiment.seeds)
     in_order = {arms: _in_whole_order(judged, order, arms) for arms in complete}
-    always = int(np.logical_and.reduce(list(in_order.values())).sum())
-    by_arms = "; ".join(f"{int(whole.sum())} of {count} at K = {arms}" for arms, whole in in_order.items())
+    always = int(np.all(list(in_order.values()), axis=0).sum())
+    by_arms = "; ".join(f"{int(each.sum())} of {count} at K = {arms}" for arms, each in in_order.items())
     by_arms += f"; {always} of {count} at every K" if len(complete) > 1 else ""
     findings = [Finding("environments in the whole stated order", by_arms).informing()]
     if judged.fresh:
@@ -393,7 +395,7 @@ def _in_whole_order(judged: JudgedOutcome, order: Sequence[str], arms: int) -> N
     """Check, environment by environment, that the mean regrets are in the stated order."""
     environments = judged.outcome.environments(order[0], arms)
     runs = np.stack([judged.outcome.final(policy, arms) for policy in order], axis=1)
-    means = np.array([runs[environments == one].mean(axis=0) for one in np.unique(environments)])
+    means = np.array([runs[environments == e].mean(axis=0) for e in np.unique(environments)])
     return np.asarray((np.diff(means) > 0).all(axis=1))
 
 
@@ -408,7 +410,7 @@ def _about_full_hyran(judged: JudgedOutcome, claim: str) -> list[Finding]:
     names = ["HyRan" if name == HYRAN_RELEASED else name for name in order.policies]
     findings = [compare_regrets(judged, a, b) for a, b in itertools.pairwise(names) if "HyRan" in (a, b)]
     findings += [judge_shape(judged, "HyRan", linear=True)] if order.shapes else []
-    return [Finding(f"{one.what}, HyRan with its cross blocks", one.value).informing() for one in findings]
+    return [Finding(f"{f.what}, HyRan with its cross blocks", f.value).informing() for f in findings]
 
 
 # ------------------------------------------------------------------ claim 4
@@ -537,11 +539,11 @@ def _judge_late_start(judged: JudgedOutcome, policy: theorems.Policy, measure: _
     expected = statistics.expected_smallest_eigenvalue(dimension, three)
     late = enough & judged.late(t)[:, None]
     slopes = statistics.exponents(rows, y - judged.ridge(policy, judged.outcome.arms[0]), late)
-    value = (
-        f"{judgement.words('exponent')} (independent rows would show "
-        f"{mean(statistics.increment_exponents(three, expected, use))}); log-log slope {mean(slopes)}"
+    end = (
+        f" (independent rows would show {mean(statistics.increment_exponents(three, expected, use))}); "
+        f"log-log slope {mean(slopes)}{_share_of_arms(use)}"
     )
-    return Finding(f"{policy}: {what}", f"{value}{_share_of_arms(use)}", judgement.answer)
+    return judgement.finding(f"{policy}: {what}", "exponent", end=end)
 
 
 def _judge_root(judged: JudgedOutcome, policy: theorems.Policy, measure: _Measure, t: FloatArray) -> Finding:
@@ -551,8 +553,8 @@ def _judge_root(judged: JudgedOutcome, policy: theorems.Policy, measure: _Measur
     late = enough & judged.late(t)[:, None]
     judgement = judge_growth(statistics.exponents(rows, y, late), units, linear=False, parts=7)
     last = statistics.exponents(rows, y, enough & judged.late(t, 0.25)[:, None])
-    value = f"{judgement.words('exponent')}; over the last quarter {mean(last)}{_share_of_arms(late[:, -1])}"
-    return Finding(f"{policy}: {what}", value, judgement.answer)
+    end = f"; over the last quarter {mean(last)}{_share_of_arms(late[:, -1])}"
+    return judgement.finding(f"{policy}: {what}", "exponent", end=end)
 
 
 def _share_of_arms(used: NDArray[np.bool_]) -> str:
@@ -696,7 +698,7 @@ def _judge_small_spectrum(judged: JudgedOutcome, basis: Basis) -> tuple[str, lis
         for what, rows, y, _, linear in _measures(judged, case.policy, case.design):
             exponents = statistics.exponents(rows, y - ridge if linear else y, late)
             judgement = judge_growth(exponents, units, linear=linear, parts=parts)
-            finding = Finding(f"{case.name}: {what}", judgement.words("exponent"), judgement.answer)
+            finding = judgement.finding(f"{case.name}: {what}", "exponent")
             # The paper says nothing of DisLinUCB's cross blocks, though its proof rests on them as well.
             decides = case.decides and (linear or case.policy != DISJOINT)
             findings.append(finding if decides else finding.informing())
@@ -855,7 +857,7 @@ def judge_claim_8(judged: JudgedOutcome) -> Verdict:
             f"log shows: {summary}"
         )
     if early:
-        findings = [Finding(one.what, f"{one.value}; so far: {one.verdict}").informing() for one in findings]
+        findings = [Finding(f.what, f"{f.value}; so far: {f.verdict}").informing() for f in findings]
         answer, summary = OPEN, early
     if not judged.missing(["HyLinUCB", "HyRan"]):
         findings.append(compare_regrets(judged, "HyLinUCB", "HyRan").informing())
@@ -871,9 +873,9 @@ def _judge_click_log(judged: JudgedOutcome) -> list[Finding]:
     for rival in _RIVALS[1:]:
         far = judged.outcome.final(rival)
         judgement = judge_mean((near - best) - claims.CLOSE * (far - best), units, below=0.0, parts=parts)
-        words = judgement.words(f"first less {claims.CLOSE:g} of the second")
-        value = f"{mean(near - best)} against {mean(far - best)} more than HyLinUCB; {words}"
-        findings.append(Finding(f"excess of LinUCB < {claims.CLOSE:g} of {rival}'s", value, judgement.answer))
+        what, of = f"excess of LinUCB < {claims.CLOSE:g} of {rival}'s", f"first less {claims.CLOSE:g} of the second"
+        lead = f"{mean(near - best)} against {mean(far - best)} more than HyLinUCB; "
+        findings.append(judgement.finding(what, of, lead=lead))
     return findings
 
 

@@ -174,7 +174,7 @@ def experiment(
     scale : {"paper", "quick"}
         The paper's length, or a short version.
     seed : int
-        The seed from which the environments' seeds are drawn; by default they are those of the published figure.
+        The environments' seeds are drawn from it; by default they are those of the published figure.
 
     Examples
     --------
@@ -258,15 +258,17 @@ def fresh_experiment(
     >>> set(record.seeds) & set(experiment("setting-3").seeds)
     set()
     """
-    whole = experiment(name, protocol, scale=scale, seed=seed)
+    published = experiment(name, protocol, scale=scale, seed=seed)
     return replace(
-        whole,
+        published,
         name=FRESH_NAMES[name],
         arms=FRESH_ARMS[name],
-        seeds=_fresh_seeds(environments, {*whole.seeds, *environment_seeds(RELEASED_SEED, len(whole.seeds))}, seed),
+        seeds=_fresh_seeds(
+            environments, {*published.seeds, *environment_seeds(RELEASED_SEED, len(published.seeds))}, seed
+        ),
         trials=1,
         policies=tuple(entry(policy, protocol) for policy in FRESH_POLICIES),
-        points=grid(whole.horizon, 40),
+        points=grid(published.horizon, 40),
         probes=(),
     )
 

@@ -164,9 +164,9 @@ def alpha(problem: Problem, *, ridge: float, bound: float = 1.0) -> float:
     alpha(lambda) = 4 K S sqrt(log(K (d1 + d2)/delta)) (sqrt(T_m/(rho lambda)) + sqrt(2)/rho)
                     (2 S sqrt(lambda K) + sqrt(2 (d1 + d2 K) log(T/delta)))/sqrt(lambda)
     """
-    whole = gamma("LinUCB", problem, ridge=ridge, bound=bound)
+    linucb = gamma("LinUCB", problem, ridge=ridge, bound=bound)
     growth = math.sqrt(eigenvalue_burn_in(problem) / (problem.rho * ridge)) + math.sqrt(2) / problem.rho
-    return 4 * problem.arms * bound * math.sqrt(problem.logarithm) * growth * whole / math.sqrt(ridge)
+    return 4 * problem.arms * bound * math.sqrt(problem.logarithm) * growth * linucb / math.sqrt(ridge)
 
 
 def regret_bound(policy: Policy, problem: Problem, *, ridge: float, bound: float = 1.0) -> float:

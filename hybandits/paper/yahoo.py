@@ -55,7 +55,7 @@ def prepare_log(
     strict: bool = False,
     progress: StageProgress = lambda what, done, total: None,
 ) -> PreparedLog:
-    """Prepare the log that the experiment is played on.
+    """Prepare the log that the experiment is played on; LogError if there is none, or `out` has another one.
 
     Parameters
     ----------
@@ -63,18 +63,11 @@ def prepare_log(
         The results folder. The log is converted to `out`/log, and reused from there the next time.
     data : Path or None
         A folder with the files of R6A, or a log that was converted before, which is then used as it is. None for a
-        synthetic log of as many rounds as are needed.
+        synthetic log of as many rounds as are needed, from this seed.
     train, rounds : int
         Numbers of rounds to fit and to play.
-    seed : int
-        Seed of a synthetic log.
     strict : bool
         Stop at the first line that cannot be used.
-
-    Raises
-    ------
-    LogError
-        If there is no log at `data`, or `out` has one of other files or settings.
     """
     if data is not None and (data / HEADER).exists():
         return PreparedLog(Log(data), None)
@@ -151,10 +144,6 @@ def experiments(
 
     Parameters
     ----------
-    log, split
-        The log and its split.
-    protocols : sequence of {"released", "written"}
-        The protocols of the policies' parameters and of the noise.
     arms : {"articles", "positions"}
         The arms: articles, as in the paper's text, or positions in a line's list, as in its code.
     features : str
@@ -164,8 +153,8 @@ def experiments(
     defect : bool
         Run the paper's algorithms a second time with the defect of the released code: they learn from the reward of
         another candidate than the one that they chose.
-    policies, engine
-        The policies to play, and the engine that fits (by default this process).
+    engine : Engine, optional
+        The engine that fits; by default this process.
     """
     view = View(log, features=features, arms=arms)
     statistics = fit.collect(

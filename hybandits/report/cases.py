@@ -93,7 +93,7 @@ def environment_means(outcome: Outcome, policy: str, arms: int, regret: FloatArr
     """The mean of every environment over its trials, by default of the regret at T."""
     values = outcome.final(policy, arms) if regret is None else regret
     environments = outcome.environments(policy, arms)
-    return np.array([values[environments == one].mean(axis=0) for one in np.unique(environments)])
+    return np.array([values[environments == e].mean(axis=0) for e in np.unique(environments)])
 
 
 # ------------------------------------------------------------------ names

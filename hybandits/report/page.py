@@ -18,51 +18,24 @@ from hybandits.experiments.results import Results
 from hybandits.foundation.files import clear_parts, write_atomically
 from hybandits.paper.claims import LEVEL, Verdict
 from hybandits.paper.published_numbers import HYRAN_TOLERANCE, READ_OUT_ERRORS, TOLERANCE
-from hybandits.report import cases
+from hybandits.report import cases, tables
 from hybandits.report.figures import Drawn, draw_all
 from hybandits.report.figures.looks import Section
-from hybandits.report.tables import (
-    Row,
-    agreement,
-    beyond_table,
-    click_log_table,
-    has_published,
-    interval_text,
-    number,
-    read_out_rows,
-    read_out_table,
-    regret_by_experiment,
-    regret_csv,
-    regret_rows,
-    summary_of,
-)
+from hybandits.report.tables import Row
 
 
 def write_report(results: Results, verdicts: Sequence[Verdict], *, workers: int = 1) -> Path:
     """Write figures/, report/index.html, report/summary.json and report/regret.csv into the folder of the results.
 
     Beside the page is the record of every experiment of one's own, report/NAME.record.json, which runs it again.
-
-    Parameters
-    ----------
-    results : Results
-        The results, as `hybandits.experiments.results.read_results` returns them.
-    verdicts : sequence of Verdict
-        The paper's claims judged on these results, see `hybandits.paper.judging.judge`.
-    workers : int, default 1
-        Processes to draw the figures in; 1 draws them in this one.
-
-    Returns
-    -------
-    Path
-        The page.
+    `workers` processes draw the figures; 1 draws them in this one. Returns the path of the page.
     """
     drawn = draw_all(results, results.folder / "figures", workers=workers)
-    rows, read_outs = regret_rows(results), read_out_rows(results)
+    rows, read_outs = tables.regret_rows(results), tables.read_out_rows(results)
     out = results.folder / "report"
-    summary = summary_of(results, verdicts, rows, read_outs)
+    summary = tables.summary_of(results, verdicts, rows, read_outs)
     texts = {
-        out / "regret.csv": regret_csv(results),
+        out / "regret.csv": tables.regret_csv(results),
         out / "summary.json": json.dumps(summary, indent=1, allow_nan=False) + "\n",
         out / "index.html": page_of(results, drawn, verdicts, rows, read_outs),
     }
@@ -114,14 +87,14 @@ def page_of(
             errors=READ_OUT_ERRORS,
             tolerance=TOLERANCE,
             hyran_tolerance=HYRAN_TOLERANCE,
-            has_published=has_published(of_worlds),
+            has_published=tables.has_published(of_worlds),
             cut_off=any(row.low == 0 for row in of_worlds),
-            regret_tables=regret_by_experiment(of_worlds),
+            regret_tables=tables.regret_by_experiment(of_worlds),
             leaders=[] if cases.of_the_paper(results) else leaders(rows),
-            agreement=agreement(read_outs),
-            read_outs=read_out_table(read_outs) if read_outs else None,
-            beyond=beyond_table(of_worlds),
-            click_logs=[click_log_table(outcome, rows) for outcome in logged],
+            agreement=tables.agreement(read_outs),
+            read_outs=tables.read_out_table(read_outs) if read_outs else None,
+            beyond=tables.beyond_table(of_worlds),
+            click_logs=[tables.click_log_table(outcome, rows) for outcome in logged],
             defect=any(cases.defective(outcome) for outcome in logged),
             first=ordered[0] if ordered else None,
             galleries=galleries([figure for figure in drawn if figure not in ordered[:1]]),
@@ -143,9 +116,9 @@ def _templates() -> Environment:
         "anchor": anchor,
         "base64": lambda picture: base64.b64encode(picture).decode(),
         "count": cases.count,
-        "interval": interval_text,
+        "interval": tables.interval_text,
         "name_of": cases.name_of,
-        "number": number,
+        "number": tables.number,
         "symbols": in_symbols,
         "thousands": lambda value: f"{value:,.0f}",
         "under": cases.under,

@@ -223,26 +223,12 @@ def test_nothing_follows_before_the_burn_in_nor_from_few_trials() -> None:
     assert verdicts["5", UNIFORM].verdict == OPEN
 
 
-def test_eigenvalues_that_lag_behind_contradict_claim_5() -> None:
-    verdicts = verdicts_on(uniform={"w": 0.6}, others={})
-    assert verdicts["5", UNIFORM].verdict == FAILS
-    assert "K = 3, Uniform: lambda_min(W_i)" in verdicts["5", UNIFORM].summary
-
-
 @pytest.mark.parametrize(("kept", "bases"), [(["Uniform"], [UNIFORM]), (["LinUCB"], [PICKED]), (["HyIDS"], [PICKED])])
 def test_policies_that_were_not_run(kept: list[str], bases: list[str]) -> None:
     e = small_problem().only(kept)
     verdicts = judge_small_problem(judged(e, root_curves(e, 0.5), small_measures(e)))
     assert [(verdict.claim, verdict.basis) for verdict in verdicts] == [(c, b) for c in "56" for b in bases]
     assert all((verdict.verdict == OPEN) == (kept != ["Uniform"]) for verdict in verdicts)
-
-
-def test_a_matrix_without_diversity_has_no_burn_in() -> None:
-    e = small_problem()
-    outcome = judged(e, root_curves(e, 0.5), small_measures(e, rho=0.0))
-    assert outcome.burn_in("Uniform", 3) == float("inf")
-    assert outcome.lemma_bound("Uniform", 3) is None
-    assert {v.verdict for v in judge_small_problem(outcome) if v.claim == "6"} == {OPEN}
 
 
 def test_burn_in_and_bound_are_the_theorems() -> None:

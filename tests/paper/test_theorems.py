@@ -129,25 +129,6 @@ def test_more_diversity_means_smaller_bounds_and_more_rounds_larger_ones(policy:
     assert bound(0.1, 10_000) < bound(0.1, 30_000) < bound(0.1, 80_000)
 
 
-def test_arms_with_few_pulls_need_sixteen_times_the_printed_burn_in() -> None:
-    """The module's note: at t = T_o the proof's own sum over such arms is 2 / sqrt(lambda rho), not half of one."""
-    rho, lam = 0.05, 1.0
-    least, start = eigenvalue_burn_in(problem(rho)), burn_in("LinUCB", problem(rho))
-
-    def summed(t: float) -> float:
-        b = math.sqrt(8 * least * math.log(10 * 10 / 0.01))
-        return 10 * b / (math.sqrt(rho * t / 2) * math.sqrt(lam))
-
-    assert summed(start) == pytest.approx(2 / math.sqrt(lam * rho))
-    assert summed(16 * start) == pytest.approx(0.5 / math.sqrt(lam * rho))
-
-
-def test_shapes_without_one_of_the_parts() -> None:
-    for d1, d2 in ((5, 0), (0, 5)):
-        for policy in POLICIES:
-            assert math.isfinite(regret_bound(policy, problem(d1=d1, d2=d2), ridge=1.0))
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -18,14 +18,14 @@ from hybandits.paper import HYRAN_RELEASED, yahoo
 TRAIN, ROUNDS = 400, 200
 
 
-class Told(list[tuple[str, int, int]]):
-    """A progress that keeps what it was told."""
+class Stages(list[tuple[str, int, int]]):
+    """A progress that keeps its calls."""
 
-    def __call__(self, what: str, done: int, total: int) -> None:
-        self.append((what, done, total))
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        self.append((stage, done, total))
 
-    def stages(self) -> list[str]:
-        return list(dict.fromkeys(what for what, _, _ in self))
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(stage for stage, _, _ in self))
 
 
 @pytest.fixture(scope="module")
@@ -45,21 +45,21 @@ def log(folder: Path) -> Log:
 
 
 def test_without_data_a_synthetic_log_is_written_and_converted(tmp_path: Path) -> None:
-    told = Told()
-    prepared = yahoo.prepare_log(tmp_path, None, train=TRAIN, rounds=ROUNDS, seed=3, progress=told)
+    stages = Stages()
+    prepared = yahoo.prepare_log(tmp_path, None, train=TRAIN, rounds=ROUNDS, seed=3, progress=stages)
     assert prepared.log.rounds == TRAIN + ROUNDS
     assert prepared.log.about["synthetic"]["seed"] == 3
     assert prepared.report is not None
-    assert told.stages() == ["writing a synthetic log", "reading the log"]
-    assert sum(done for what, done, _ in told if what == "writing a synthetic log") == TRAIN + ROUNDS
+    assert stages.names() == ["writing a synthetic log", "reading the log"]
+    assert sum(done for stage, done, _ in stages if stage == "writing a synthetic log") == TRAIN + ROUNDS
 
 
 def test_a_log_is_prepared_once(folder: Path) -> None:
-    told = Told()
-    again = yahoo.prepare_log(folder, None, train=TRAIN, rounds=ROUNDS, progress=told)
+    stages = Stages()
+    again = yahoo.prepare_log(folder, None, train=TRAIN, rounds=ROUNDS, progress=stages)
     assert again.report is None, "nothing was read"
     assert again.log.path == folder / "log"
-    assert told == []
+    assert stages == []
 
 
 def test_a_converted_log_is_used_where_it_lies(folder: Path, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_log_of_other_files_is_refused(tmp_path: Path) -> None:
 
 
 def three_days(kind: str = "R6A") -> Any:
-    """As much of a log as splitting it takes: three files of 100 rounds."""
+    """The parts of a log that splitting it takes: three files of 100 rounds."""
     return SimpleNamespace(about={"kind": kind}, path=Path("log"), rounds=300, source_starts=(0, 100, 200))
 
 
@@ -136,9 +136,9 @@ def test_a_log_of_another_kind() -> None:
 
 def test_records_of_both_protocols(log: Log) -> None:
     split = yahoo.split_log(log, train=TRAIN, rounds=ROUNDS)
-    told = Told()
-    released, written = yahoo.experiments(log, split, ["released", "written"], trials=2, seed=5, progress=told)
-    assert told.stages() == ["fitting", "looking over the rounds to play"]
+    stages = Stages()
+    released, written = yahoo.experiments(log, split, ["released", "written"], trials=2, seed=5, progress=stages)
+    assert stages.names() == ["fitting", "looking over the rounds to play"]
     assert [record.key for record in (released, written)] == ["yahoo/released", "yahoo/written"]
     assert [record.noise for record in (released, written)] == [1e-5, 1e-2]
     assert [entry.name for entry in released.policies] == list(paper.YAHOO_POLICIES)

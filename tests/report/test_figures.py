@@ -168,21 +168,6 @@ def test_the_small_problem(policies: list[str] | None) -> None:
     assert "1/2, the lemma's promise" in keys(plot)
 
 
-def test_without_diversity_there_is_no_burn_in_to_draw() -> None:
-    e = small_problem(arms=(3,))
-    (figure,) = figures_of(as_results(fabricated_outcome(e, root_curves(e, 0.5), small_measures(e, rho=0.0))))
-    assert "burn-in T₀" not in keys(drawn(figure, ["Uniform"]))
-
-
-def test_own_experiments_show_all_policies(tmp_path: Path) -> None:
-    record = small_setting("setting-3", policies=("HyLinUCB", "Greedy"))
-    record = replace(record, name="mine", protocol="own", probes=(), points=(1, 10_000, 30_000))
-    (figure,) = figures_of(fabricate(tmp_path, record))
-    assert (figure.name, figure.section) == ("mine", "regret")
-    assert "own experiment" in figure.title
-    assert "Greedy" in figure.alt
-
-
 # ------------------------------------------------------------------ numbers
 
 

@@ -13,7 +13,7 @@ from hybandits.experiments.results import Results
 from hybandits.paper.claims import CLAIMS, Finding, Verdict
 from hybandits.paper.judging import judge
 from hybandits.report.figures import Drawn, Figure
-from hybandits.report.page import anchor, in_symbols, page_of, scores
+from hybandits.report.page import in_symbols, page_of, scores
 from hybandits.report.tables import regret_rows
 from tests.support.fabricated_results import (
     fabricate,
@@ -155,20 +155,6 @@ def test_the_page_of_real_data(tmp_path: Path) -> None:
     assert "published beyond it" in page.text
     assert "97,200" in page.text
     assert "Effect of the defect" not in page.text
-
-
-def test_a_claim_may_have_several_verdicts(tmp_path: Path) -> None:
-    results = fabricate(tmp_path, small_setting("setting-1", policies=("HyLinUCB", "LinUCB")))
-    (first, *_) = judge(results)
-    fresh = replace(
-        first, basis="100 fresh environments", aside=True, verdict="does not hold", summary="Others say no: d1 <= d2."
-    )
-    page = Page(page_of(results, [], [first, fresh], regret_rows(results), []))
-    assert {anchor(first), anchor(fresh)} <= set(page.ids)
-    assert len(set(page.ids)) == len(page.ids)
-    assert "on 100 fresh environments: ✗ 1 does not hold" in page.text
-    assert "Others say no: d1 ≤ d2." in page.text
-    assert "d<sub>1</sub> ≤ d<sub>2</sub>" in page.html
 
 
 def test_claims_are_counted_by_protocol_and_basis() -> None:

@@ -40,18 +40,6 @@ def test_other_seeds_are_other_environments(tmp_path: Path) -> None:
     assert read_out_rows(results) == []
 
 
-def test_intervals_are_over_what_is_independent(tmp_path: Path) -> None:
-    results = fabricate(tmp_path, small_setting("setting-1"), small_setting("diversity"))
-    rows = {(row.experiment, row.policy): row for row in regret_rows(results)}
-    linucb = rows["setting-1", "LinUCB"]
-    half = 4.30265 * 24.3 / 3**0.5  # Student's t, 2 degrees of freedom: three environments
-    assert_allclose([linucb.low, linucb.high], [243 - half, 243 + half], rtol=1e-5)
-    one = rows["diversity", "LinUCB"]
-    assert one.environments == 1
-    assert one.sd is None
-    assert one.low is not None, "trials with contexts of their own"
-
-
 def test_excess_is_counted_in_the_same_trial(tmp_path: Path) -> None:
     rows = {
         x["policy"]: x for x in excess_rows(cases.on_logs(fabricate_log(tmp_path, on_a_log(trials=3), spread=50.0)))
@@ -109,15 +97,6 @@ def test_policies_beyond_the_paper_beside_the_best_of_it(tmp_path: Path) -> None
     lowest, highest = f"{min(ratios[1:]):.2f}", f"{max(ratios[1:]):.2f}"
     (body,) = beyond.groups
     assert body[1] == ["HyIDS", f"{ratios[0]:.2f}", f"{lowest} to {highest}"]
-
-
-def test_without_the_papers_policies_there_is_nothing_to_be_beyond(tmp_path: Path) -> None:
-    rows = regret_rows(fabricate(tmp_path, small_setting("setting-1", policies=("HyIDS", "Greedy"))))
-    assert beyond_table(rows) is None
-    rows = regret_rows(fabricate(tmp_path / "paper", small_setting("setting-1", policies=("HyLinUCB", "LinUCB"))))
-    assert beyond_table(rows) is None
-    both = regret_rows(fabricate(tmp_path / "own", small_setting("setting-1", policies=("HyLinUCB", "HyIDS"))))
-    assert beyond_table([replace(row, protocol="own") for row in both]) is None
 
 
 def summary_about(results: Results) -> dict[str, Any]:

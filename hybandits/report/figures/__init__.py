@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from hybandits.experiments.results import Results
-from hybandits.paper.settings import FRESH_NAMES, SMALL_DIVERSITY
+from hybandits.experiments.results import Outcome, Results
+from hybandits.paper.settings import FRESH_NAMES, HYRAN_RELEASED, SMALL_DIVERSITY
 from hybandits.report import cases
 from hybandits.report.figures.diversity import diversity_figures, small_problem_figure
 from hybandits.report.figures.looks import Drawn, Figure, write_figure
@@ -27,16 +27,9 @@ __all__ = ["Drawn", "Figure", "draw_all", "figures_of"]
 
 
 def draw_all(results: Results, out: Path, *, workers: int = 1) -> list[Drawn]:
-    """Draw every figure that there are results for, protocol by protocol.
+    """Draw every figure that there are results for into a folder: PNG, SVG, and its numbers as CSV.
 
-    Parameters
-    ----------
-    results : Results
-        The results to draw.
-    out : Path
-        The folder for the figures, each a PNG and an SVG, with its numbers as CSV.
-    workers : int, default 1
-        Processes to draw in; 1 draws in this one.
+    `workers` is the number of processes; 1 draws in this one.
     """
     if workers == 1:
         return list(_draw_share(results, out, 0, 1))
@@ -53,22 +46,20 @@ def _draw_share(results: Results, out: Path, first: int, step: int) -> list[Draw
 
 
 def figures_of(results: Results) -> Iterator[Figure]:
-    """The figures that there are results for, before they are drawn."""
+    """The figures that there are results for, before they are drawn, protocol by protocol."""
     for protocol in results.protocols:
-        yield from _figures_of_protocol(results, protocol)
+        outcomes = {name: outcome for (name, p), outcome in sorted(results.outcomes.items()) if p == protocol}
+        yield from _figures_of_protocol(outcomes, protocol)
 
 
-def _figures_of_protocol(results: Results, protocol: str) -> Iterator[Figure]:
-    outcomes = {name: outcome for (name, p), outcome in sorted(results.outcomes.items()) if p == protocol}
+def _figures_of_protocol(outcomes: Mapping[str, Outcome], protocol: str) -> Iterator[Figure]:
     if protocol == "own":
-        for outcome in outcomes.values():
-            yield setting_figure(outcome)
+        yield from map(setting_figure, outcomes.values())
         return
     regret = [outcomes[name] for name in PANELS if name in outcomes]
     if any(cases.present_in(outcome, cases.REPRODUCED) for outcome in regret):
         yield panels_figure(outcomes, protocol)
-    for outcome in regret:
-        yield setting_figure(outcome)
+    yield from map(setting_figure, regret)
     for name, fresh in FRESH_NAMES.items():
         if fresh in outcomes:
             yield environments_figure(outcomes[fresh], outcomes.get(name))
@@ -76,12 +67,9 @@ def _figures_of_protocol(results: Results, protocol: str) -> Iterator[Figure]:
         yield from diversity_figures(outcomes["diversity"])
     if SMALL_DIVERSITY in outcomes:
         yield small_problem_figure(outcomes[SMALL_DIVERSITY])
-    for outcome in regret:
-        if len(cases.present_in(outcome, ("HyRan", cases.REPRODUCED[-1]))) == 2:
-            yield hyran_figure(outcome)
-    for outcome in regret:
-        if beyond_names(outcome):
-            yield beyond_figure(outcome)
+    both = ("HyRan", HYRAN_RELEASED)
+    yield from (hyran_figure(outcome) for outcome in regret if len(cases.present_in(outcome, both)) == 2)
+    yield from (beyond_figure(outcome) for outcome in regret if beyond_names(outcome))
     for outcome in outcomes.values():
         if outcome.experiment.log is not None:
             yield from click_log_figures(outcome)

@@ -245,14 +245,14 @@ def _draw_runs(
     legend: bool = True,
 ) -> None:  # fmt: skip
     """Draw mean and range over runs; markers of policies whose lines coincide stand side by side."""
-    one = Curve.of(t, values)
-    plot.fill(axes, t, one.low, one.high, color=style.colour, label=BAND if legend and not order else None)
+    runs = Curve.of(t, values)
+    plot.fill(axes, t, runs.low, runs.high, color=style.colour, label=BAND if legend and not order else None)
     every = max(1, len(t) // 6)
     axes.plot(
-        t, one.mean, color=style.colour, linestyle=style.dash, marker=style.marker, label=name if legend else None,
+        t, runs.mean, color=style.colour, linestyle=style.dash, marker=style.marker, label=name if legend else None,
         markevery=(min(order * every // 5, len(t) - 1), every),
     )  # fmt: skip
-    plot.record(axes, name, t, {"mean": one.mean, "lowest": one.low, "highest": one.high})
+    plot.record(axes, name, t, {"mean": runs.mean, "lowest": runs.low, "highest": runs.high})
 
 
 def _draw_fan(plot: Plot, axes: Axes, fan: _Fan, style: Style, *, straight: bool = True) -> None:

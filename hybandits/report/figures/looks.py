@@ -135,18 +135,18 @@ class Plot:
     ) -> None:
         """Draw mean lines over their bands and published dots on top; lines without dots carry markers."""
         dots = dots or {}
-        for order, (name, one) in enumerate(curves.items()):
+        for order, (name, curve) in enumerate(curves.items()):
             style = self.styles[name]
-            shown = (one.x > 0) & (one.low > 0) if logarithmic else np.full(len(one.x), True)
-            x = one.x[shown]
-            self.fill(axes, x, one.low[shown], one.high[shown], color=style.colour)
+            shown = (curve.x > 0) & (curve.low > 0) if logarithmic else np.full(len(curve.x), True)
+            x = curve.x[shown]
+            self.fill(axes, x, curve.low[shown], curve.high[shown], color=style.colour)
             every = max(1, len(x) // 7)
             axes.plot(
-                x, one.mean[shown], label=name, color=style.colour, linestyle=style.dash,
+                x, curve.mean[shown], label=name, color=style.colour, linestyle=style.dash,
                 linewidth=1.2 if name in cases.ASIDE else 1.9, marker=None if dots.get(name) else style.marker,
                 markevery=(min(order * every // len(curves), max(0, len(x) - 1)), every), zorder=3,
             )  # fmt: skip
-            self.record(axes, name, one.x, {"mean": one.mean, "lowest": one.low, "highest": one.high})
+            self.record(axes, name, curve.x, {"mean": curve.mean, "lowest": curve.low, "highest": curve.high})
         for name, values in dots.items():
             if values:
                 axes.plot(
@@ -167,7 +167,7 @@ class Plot:
     def slope_under(self, axes: Axes, curves: Mapping[str, Curve], power: float, label: str) -> None:
         """Draw a reference y ~ x^power below the last stretch of the lowest curve."""
         x = next(iter(curves.values())).x
-        lowest = min(float(one.low[-1]) for one in curves.values())
+        lowest = min(float(curve.low[-1]) for curve in curves.values())
         if lowest > 0:
             # One power of ten in height, whatever the slope, so that it does not stretch the axes.
             self.draw_slope(axes, x[x >= x[-1] / 10 ** (1 / power)], (float(x[-1]), 0.55 * lowest), power, label)

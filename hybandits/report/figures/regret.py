@@ -189,9 +189,11 @@ def panels_figure(outcomes: Mapping[str, Outcome], protocol: str) -> Figure:
 
 
 def _errors_in_words(settings: Sequence[Outcome]) -> str:
-    """The possible errors of the read-outs, setting by setting."""
-    names = [outcome.experiment.name for outcome in settings]
-    return ", ".join(f"{READ_OUT_ERRORS[name]:g} ({cases.name_of(name).lower()})" for name in names)
+    """The possible errors of the read-outs, and the settings that they belong to."""
+    names: dict[float, list[str]] = {}
+    for e in (outcome.experiment for outcome in settings):
+        names.setdefault(READ_OUT_ERRORS[e.name], []).append(cases.name_of(e.name).lower())
+    return ", ".join(f"{error:g} ({' and '.join(of)})" for error, of in names.items())
 
 
 def setting_figure(outcome: Outcome) -> Figure:
