@@ -243,14 +243,9 @@ class JudgedMean(NamedTuple):
 
 
 def judge_mean(
-    values: FloatArray,
-    units: NDArray[Any],
-    *,
-    above: float = -math.inf,
-    below: float = math.inf,
-    margin: float = 0.0,
+    values: FloatArray, units: NDArray[Any], *, above: float = -math.inf, below: float = math.inf, margin: float = 0.0,
     parts: int = 1,
-) -> JudgedMean:
+) -> JudgedMean:  # fmt: skip
     """Judge whether a mean lies between two limits.
 
     `units` has the independent unit of every run. To contradict the claim, the interval must lie more than `margin`

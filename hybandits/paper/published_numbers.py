@@ -51,10 +51,10 @@ YAHOO: _Table = {
 
 
 def published(experiment: str, policy: str, arms: int | None = None) -> dict[int, float]:
-    """Read-outs of the published figure for one policy.
+    """Read-outs of the published figure for one policy: {rounds: regret}, on a click log beyond HyLinUCB's.
 
-    {rounds: regret}, on a click log {rounds: regret beyond HyLinUCB's}. Empty if the figure does not show the policy or
-    hides it. The HyRan that was published is the released variant. Setting 3 needs the number of arms.
+    Empty if the figure does not show the policy or hides it. The HyRan that was published is the released variant.
+    Setting 3 needs the number of arms.
 
     Examples
     --------
@@ -73,11 +73,7 @@ def published(experiment: str, policy: str, arms: int | None = None) -> dict[int
 
 
 def agrees(experiment: str, policy: str, mean: float, published: float) -> bool:
-    """Check whether a mean agrees with a published read-out.
-
-    >>> agrees("setting-2", "LinUCB", 3040.0, 3016.0), agrees("setting-2", "LinUCB", 3050.0, 3016.0)
-    (True, False)
-    """
+    """Check whether a mean agrees with a published read-out."""
     return abs(mean - published) <= tolerance(experiment, policy, published)
 
 

@@ -290,26 +290,21 @@ def verdict_at(rho: float, arms: int, level: float) -> Verdict:
     return judge_claim_7([judged(e, power_curves(e, dict.fromkeys(ORDER_1, level)), design)])
 
 
-def test_claim_7_says_nothing_before_the_burn_in() -> None:
-    verdict = verdict_at(0.05, 25, 100.0)
-    assert verdict.verdict == OPEN
+@pytest.mark.parametrize(
+    ("rho", "arms", "level", "answer", "words"),
+    [
+        (0.05, 25, 100.0, OPEN, "3 of 3 are vacuous, and T does not exceed the burn-in in 2 of 3"),
+        (1.0, 1, 100.0, HOLDS, "T does not exceed the burn-in in 0 of 3"),
+        (1.0, 1, 1e9, FAILS, "3 of 3 regrets exceed their bound"),
+    ],
+)
+def test_claim_7(rho: float, arms: int, level: float, answer: str, words: str) -> None:
+    verdict = verdict_at(rho, arms, level)
+    assert verdict.verdict == answer
     assert len(verdict.evidence) == 3
-    assert verdict.summary.startswith("No regret exceeds its bound")
-    assert "3 of 3 are vacuous, and T does not exceed the burn-in in 2 of 3" in verdict.summary
-    assert "rho = 0.05" in verdict.evidence[0].value  # the largest of any run
+    assert words in verdict.summary
+    assert f"rho = {rho:g}" in verdict.evidence[0].value, "the largest of any run"
     assert "another lambda and gamma" in verdict.evidence[0].value
-
-
-def test_claim_7_holds_after_the_burn_in() -> None:
-    verdict = verdict_at(1.0, 1, 100.0)
-    assert verdict.verdict == HOLDS
-    assert "T does not exceed the burn-in in 0 of 3" in verdict.summary
-
-
-def test_claim_7_is_contradicted_by_a_regret_above() -> None:
-    verdict = verdict_at(1.0, 1, 1e9)
-    assert verdict.verdict == FAILS
-    assert verdict.summary.startswith("3 of 3 regrets exceed their bound")
 
 
 # ------------------------------------------------------------------ claim 8

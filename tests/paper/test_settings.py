@@ -71,20 +71,6 @@ def test_shapes_and_lengths_are_those_of_the_paper() -> None:
         assert (quick.horizon, quick.trials) == (setting.quick_horizon, setting.quick_trials)
 
 
-def test_worlds_are_those_of_the_protocols() -> None:
-    released, written = (paper.experiment("setting-1", p) for p in ("released", "written"))
-    assert (released.noise, released.law, released.theta_bound, released.beta_bound) == (
-        0.01,
-        "cube-direction",
-        0.8,
-        0.5,
-    )
-    assert (written.noise, written.law, written.theta_bound, written.beta_bound) == (0.1, "ball", 1.0, 1.0)
-    diversity = paper.experiment("diversity", "released")
-    assert (diversity.law, diversity.fresh_contexts, diversity.by_arm) == ("inscribed-cube", True, True)
-    assert {entry.settings["ridge"] for entry in diversity.policies} == {1.0}
-
-
 def test_the_small_problem_is_as_the_proof_asks_and_reaches_the_burn_in() -> None:
     for protocol, bounds in (("released", (0.8, 0.5)), ("written", (1.0, 1.0))):
         record = paper.experiment("diversity-small", protocol)  # type: ignore[arg-type]
@@ -128,14 +114,3 @@ def test_fresh_environments_are_never_the_published_ones() -> None:
     fresh = paper.fresh_experiment("setting-1", environments=50, seed=paper.RELEASED_SEED - 1)
     assert len(set(fresh.seeds)) == 50
     assert not set(fresh.seeds) & published
-
-
-def test_policies_on_the_click_log_have_the_released_ridges_and_bounds() -> None:
-    entries = {name: paper.yahoo_entry(name, "released") for name in paper.YAHOO_POLICIES}
-    assert [entries[name].settings["ridge"] for name in paper.PAPER_POLICIES] == [1e3, 1e3, 1e2]
-    exploration = entries["HyLinUCB"].settings["exploration"]
-    assert (exploration["noise"], exploration["bound"], exploration["feature_bound"]) == (0.01, [2.0, 1.0], [2.0, 1.0])
-    assert entries[paper.HYTHOMPSON_TOLD].settings == {"noise": paper.YAHOO_SIGMA, "scale": paper.THOMPSON_SCALE}
-    assert entries["HyThompson"].settings == entries["HyIDS"].settings == {}
-    for name in paper.PAPER_POLICIES:
-        assert paper.yahoo_entry(name, "written") == paper.entry(name, "written")

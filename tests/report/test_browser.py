@@ -84,13 +84,3 @@ def test_print_is_light_and_whole(browser: Browser, pages: dict[str, Path]) -> N
             assert (folded.bounding_box() or {"height": 0})["height"] > 0, "everything is unfolded"
         assert page.evaluate("document.documentElement.scrollWidth") <= 720
         page.wait_for_function("[...document.images].every((image) => image.currentSrc === image.src)")
-
-
-def test_links_lead_to_evidence_and_to_files(browser: Browser, pages: dict[str, Path]) -> None:
-    with opened(browser, pages["paper"]) as (page, _):
-        page.locator('#verdicts a[href="#claim-1-released"]').click()
-        page.locator("#claim-1-released").wait_for(state="visible", timeout=2000)
-        assert page.evaluate("window.scrollY") > 1000
-        links = page.locator(".files a").evaluate_all("(links) => links.map((link) => link.getAttribute('href'))")
-        assert len(links) >= 9
-        assert all((pages["paper"].parent / link).is_file() for link in links)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from hybandits.experiments.results import read_results
 from hybandits.report import cases
 from tests.support.fabricated_results import (
@@ -14,11 +12,6 @@ from tests.support.fabricated_results import (
     on_a_log,
     small_setting,
 )
-
-
-def test_environment_means_are_over_trials(tmp_path: Path) -> None:
-    outcome = fabricate(tmp_path, small_setting("setting-1")).outcomes["setting-1", "released"]
-    assert cases.environment_means(outcome, "LinUCB", 25) == pytest.approx([243 * 0.9, 243, 243 * 1.1])
 
 
 def test_results_falling_short_of_the_paper(tmp_path: Path) -> None:

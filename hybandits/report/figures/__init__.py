@@ -16,10 +16,10 @@ from hybandits.report.figures.regret import (
     PANELS,
     beyond_figure,
     beyond_names,
-    click_log_figures,
     environments_figure,
     hyran_figure,
     panels_figure,
+    relative_figure,
     setting_figure,
 )
 
@@ -72,4 +72,6 @@ def _figures_of_protocol(outcomes: Mapping[str, Outcome], protocol: str) -> Iter
     yield from (beyond_figure(outcome) for outcome in regret if beyond_names(outcome))
     for outcome in outcomes.values():
         if outcome.experiment.log is not None:
-            yield from click_log_figures(outcome)
+            if cases.rivals(outcome):
+                yield relative_figure(outcome)
+            yield setting_figure(outcome)

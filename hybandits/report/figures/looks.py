@@ -117,22 +117,17 @@ class Plot:
         stamp = figure.stamp or cases.under(figure.protocol)
         colour = ("#f88271" if is_dark() else "#8a1c12") if cases.SYNTHETIC in stamp else self.ink
         self.canvas.suptitle(stamp, x=0.99, ha="right", fontsize=8.5, color=colour)
-        self._series: list[tuple[Axes, str, list[Any], dict[str, list[float]]]] = []
+        self._series: list[tuple[Axes, str, list[str], dict[str, list[str]]]] = []
 
     def record(self, axes: Axes, name: str, x: Sequence[Any] | FloatArray, columns: Mapping[str, Any]) -> None:
         """Keep the numbers of a curve for the file beside the figure."""
-        plain = {key: [float(value) for value in values] for key, values in columns.items()}
-        self._series.append((axes, name, [v if isinstance(v, str) else float(v) for v in x], plain))
+        texts = {key: [f"{value:.6g}" if np.isfinite(value) else "" for value in of] for key, of in columns.items()}
+        self._series.append((axes, name, [v if isinstance(v, str) else f"{v:.8g}" for v in x], texts))
 
     def draw_curves(
-        self,
-        axes: Axes,
-        curves: Mapping[str, Curve],
-        dots: Mapping[str, Mapping[int, float]] | None = None,
-        *,
-        bands: bool = True,
-        logarithmic: bool = False,
-    ) -> None:
+        self, axes: Axes, curves: Mapping[str, Curve], dots: Mapping[str, Mapping[int, float]] | None = None, *,
+        bands: bool = True, logarithmic: bool = False,
+    ) -> None:  # fmt: skip
         """Draw mean lines over their bands and published dots on top; lines without dots carry markers."""
         dots = dots or {}
         for order, (name, curve) in enumerate(curves.items()):
@@ -199,16 +194,15 @@ class Plot:
         text = io.StringIO()
         lines = csv.writer(text, lineterminator="\n")
         lines.writerow(("panel", "curve", "x", *columns))
-        seen = set()
-        for axes, name, xs, numbers in self._series:
-            if (key := (name, repr(xs), repr(numbers))) in seen:
+        written: list[Any] = []
+        for axes, name, *series in self._series:
+            if (name, series) in written:
                 continue
-            seen.add(key)
+            written.append((name, series))
+            x, texts = series
             title = re.sub(r": d₁.*", "", axes.get_title("left").replace("$", "").replace("\n", " "))
-            for i, x in enumerate(xs):
-                values = (numbers[column][i] if column in numbers else np.nan for column in columns)
-                shown = (f"{value:.6g}" if np.isfinite(value) else "" for value in values)
-                lines.writerow((title, name, x if isinstance(x, str) else f"{x:.8g}", *shown))
+            for i, at in enumerate(x):
+                lines.writerow((title, name, at, *(texts[column][i] if column in texts else "" for column in columns)))
         return text.getvalue()
 
 

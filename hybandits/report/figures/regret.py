@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -350,14 +350,7 @@ def _draw_strip(plot: Plot, axes: Axes, place: int, policy: str, final: FloatArr
 # ------------------------------------------------------------------ the click log
 
 
-def click_log_figures(outcome: Outcome) -> Iterator[Figure]:
-    """The figures of an experiment on a click log."""
-    if cases.rivals(outcome):
-        yield _relative_figure(outcome)
-    yield setting_figure(outcome)
-
-
-def _relative_figure(outcome: Outcome) -> Figure:
+def relative_figure(outcome: Outcome) -> Figure:
     """The published panel reproduced: regret beyond HyLinUCB's."""
     e, names = outcome.experiment, cases.rivals(outcome)
     caption = (

@@ -19,10 +19,7 @@ _DASHES = ("solid", "dashed", "dotted", "dashdot")
 
 
 def draw_running(evaluation: Evaluation, folder: Path) -> list[Path]:
-    """Draw the running estimates into running.png and running.svg, a panel per estimator.
-
-    Returns the files; none if no estimate was followed.
-    """
+    """Draw the running estimates into running.png and running.svg, a panel per estimator, and return the files."""
     followed = [estimate for estimate in evaluation.estimates if estimate.running is not None]
     if not followed:
         return []
@@ -83,6 +80,6 @@ def _draw_estimate(axes: Axes, estimate: Estimate, place: int) -> None:
     edges = np.concatenate([running.value[late:], running.low[late:], running.high[late:]])
     edges = edges[np.abs(edges) < 1e12]
     if len(edges):
-        room = 0.05 * float(edges.max() - edges.min()) or 0.01
+        margin = 0.05 * float(edges.max() - edges.min()) or 0.01
         before = axes.get_ylim() if len(axes.get_lines()) > 1 else (np.inf, -np.inf)
-        axes.set_ylim(min(before[0], edges.min() - room), max(before[1], edges.max() + room))
+        axes.set_ylim(min(before[0], edges.min() - margin), max(before[1], edges.max() + margin))
