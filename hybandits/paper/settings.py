@@ -81,7 +81,7 @@ QUICK_YAHOO = (100_000, 200_000)
 YAHOO_NOISE = {"released": 1e-5, "written": 1e-2}
 """Standard deviation of the rewards' noise; the text has a variance of 1e-4."""
 YAHOO_SIGMA = 0.01
-"""The noise that the released algorithms are told to expect."""
+"""The noise level of the released algorithms."""
 YAHOO_RIDGE = {"LinUCB": 1e3, "DisLinUCB": 1e2, "HyLinUCB": 1e3}
 YAHOO_BOUND, YAHOO_FEATURE_BOUND = (2.0, 1.0), (2.0, 1.0)
 """Norm bounds of theta and beta, and of x and z, that the released algorithms assume."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,7 +132,6 @@ def experiments(
     protocols: Sequence[Protocol],
     *,
     arms: str = "articles",
-    features: str = "das",
     trials: int = 1,
     seed: int = 0,
     defect: bool = False,
@@ -146,8 +145,6 @@ def experiments(
     ----------
     arms : {"articles", "positions"}
         The arms: articles, as in the paper's text, or positions in a line's list, as in its code.
-    features : str
-        The feature map that makes x and z of a user's and an article's vector.
     trials, seed : int
         Runs of every policy, which differ by noise, and the seed of the noise.
     defect : bool
@@ -156,21 +153,21 @@ def experiments(
     engine : Engine, optional
         The engine that fits; by default this process.
     """
-    view = View(log, features=features, arms=arms)
+    view = View(log, features="das", arms=arms)
     statistics = fit.collect(
         view, 0, split.train, engine=engine, progress=lambda n: progress("fitting", n, split.train)
     )
     fitted = fit.least_squares(statistics)
     played, uniform_choice_regret = look_over(
         view, fitted.model, split.start, split.start + split.rounds,
-        progress=lambda n: progress("looking over the rounds to play", n, split.rounds),
+        progress=lambda n: progress("measuring the rounds to play", n, split.rounds),
     )  # fmt: skip
     trained = set(statistics.pulls())
     about = {
         "content": log.about["content"],
         "kind": log.about["kind"],
         "synthetic": log.about.get("synthetic"),
-        "features": features,
+        "features": "das",
         "arms": arms,
         **split._asdict(),
         "trained_arms": len(trained),
@@ -216,5 +213,4 @@ def _without_zero_rows(model: dict[str, Any]) -> dict[str, Any]:
 
 def _with_defect(entry: Entry) -> Entry:
     """The policy with the released code's defect: it learns the reward of the candidate in its own place."""
-    place = YAHOO_ORDER.index(entry.name)
-    return Entry(name=f"{entry.name}{DEFECT_SUFFIX}", policy=entry.policy, settings=entry.settings, learns_from=place)
+    return replace(entry, name=f"{entry.name}{DEFECT_SUFFIX}", learns_from=YAHOO_ORDER.index(entry.name))

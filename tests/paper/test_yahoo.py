@@ -138,7 +138,7 @@ def test_records_of_both_protocols(log: Log) -> None:
     split = yahoo.split_log(log, train=TRAIN, rounds=ROUNDS)
     stages = Stages()
     released, written = yahoo.experiments(log, split, ["released", "written"], trials=2, seed=5, progress=stages)
-    assert stages.names() == ["fitting", "looking over the rounds to play"]
+    assert stages.names() == ["fitting", "measuring the rounds to play"]
     assert [record.key for record in (released, written)] == ["yahoo/released", "yahoo/written"]
     assert [record.noise for record in (released, written)] == [1e-5, 1e-2]
     assert [entry.name for entry in released.policies] == list(paper.YAHOO_POLICIES)

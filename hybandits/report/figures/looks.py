@@ -65,7 +65,7 @@ STYLES = {
     "HyIDS": Style("#B00020", "#fe6d6b", (0, (9, 1)), "*"),
     "Greedy": Style("#777777", "#a0a0a0", (0, (2, 1.5)), "h"),
 }
-"""One look per policy in every figure, told apart also by readers who do not see all colours."""
+"""One look per policy in every figure; dashes and markers differ too, for readers who do not see all colours."""
 
 SPARE_COLOURS = (
     ("#332288", "#a4a6fd"), ("#999933", "#b5b44d"), ("#44AA99", "#4fb8a7"), ("#882255", "#ec7ead"),

@@ -74,7 +74,7 @@ def label_regret(axes: Axes, outcome: Outcome, *, logarithmic: bool = False) -> 
     across, upwards = ("number of arms, K", f"{_REGRET} at T") if many else (_ROUNDS, _REGRET)
     label_axes(axes, across, upwards, logarithmic=logarithmic)
     if logarithmic and many:
-        # Those of the numbers that have room for their names, the last among them.
+        # Label numbers that are far enough apart, the last among them.
         kept: list[int] = []
         for arms in reversed(outcome.arms):
             if not kept or kept[-1] / arms >= 1.45:
@@ -131,9 +131,13 @@ def _draw_ratios(plot: Plot, axes: Axes, outcomes: Sequence[Outcome], names: Seq
     axes.grid(axis="y", visible=False)
     axes.axvline(1, color=plot.ink, linewidth=0.9, zorder=1)
     axes.set(xlabel="ratio (1: the same)", ylabel="setting")
-    furthest = max(abs(ratio - 1) for entries in rows.values() for ratio, *_ in entries.values())
-    margin = max(0.1, 1.25 * furthest)
-    axes.set_xlim(1 - margin, 1 + margin)
+    ratios = [1.0, *(ratio for entries in rows.values() for ratio, *_ in entries.values())]
+    if max(ratios) / min(ratios) > 4:
+        axes.set_xlim(min(ratios) / 1.6, max(ratios) * 1.6)
+        make_logarithmic(axes, only_x=True)
+    else:
+        margin = max(0.1, 1.25 * (max(ratios) - 1), 1.25 * (1 - min(ratios)))
+        axes.set_xlim(1 - margin, 1 + margin)
 
 
 # ------------------------------------------------------------------ figures
