@@ -10,7 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -195,11 +195,10 @@ class Plot:
         lines = csv.writer(text, lineterminator="\n")
         lines.writerow(("panel", "curve", "x", *columns))
         written: list[Any] = []
-        for axes, name, *series in self._series:
-            if (name, series) in written:
+        for axes, name, x, texts in self._series:
+            if (name, x, texts) in written:
                 continue
-            written.append((name, series))
-            x, texts = series
+            written.append((name, x, texts))
             title = re.sub(r": d₁.*", "", axes.get_title("left").replace("$", "").replace("\n", " "))
             for i, at in enumerate(x):
                 lines.writerow((title, name, at, *(texts[column][i] if column in texts else "" for column in columns)))
@@ -310,7 +309,12 @@ def write_figure(figure: Figure, out: Path, policies: Sequence[str]) -> Drawn:
                     write_atomically(
                         path, lambda file, t=text: Path(file).write_text(t, encoding="utf-8", newline="\n")
                     )
-    return Drawn(figure, (png, svg, numbers), pictures)
+    # Another process may have drawn it, and functions within functions cannot be sent back.
+    return Drawn(replace(figure, draw=_draw_nothing), (png, svg, numbers), pictures)
+
+
+def _draw_nothing(plot: Plot) -> None:
+    """Leave the axes empty."""
 
 
 def _picture(canvas: Canvas) -> Image.Image:
