@@ -63,8 +63,8 @@ def interval(values: FloatArray, units: NDArray[Any], confidence: float) -> Inte
     if len(means) < 2:
         return None
     mean = float(means.mean())
-    error = float(means.std(ddof=1)) / math.sqrt(len(means))
-    half = float(special.stdtrit(len(means) - 1, (1 + confidence) / 2)) * error
+    quantile = float(special.stdtrit(len(means) - 1, (1 + confidence) / 2))
+    half = quantile * float(means.std(ddof=1)) / math.sqrt(len(means))
     return Interval(mean, mean - half, mean + half, len(means))
 
 
