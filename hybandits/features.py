@@ -458,13 +458,17 @@ def _columns(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any]]
     """Return the named columns of records or of a table."""
     if _by_id(data):
         data = list(data.values())
-    table = data if isinstance(data, list | Mapping) else narwhals.from_native(data, eager_only=True, pass_through=True)
-    if isinstance(table, Mapping | narwhals.DataFrame):
-        known = table.keys() if isinstance(table, Mapping) else table.columns
-        if unknown := [name for name in names if name not in known]:
-            raise ValueError(_no_feature(what, unknown[0], known))
-        return {name: _values(f"{what} feature {name!r}", table[name]) for name in names}
-    if isinstance(data, str) or not isinstance(data, Iterable) or hasattr(data, "collect"):
+    table = data if isinstance(data, list) else narwhals.from_native(data, eager_only=True, pass_through=True)
+    if isinstance(table, narwhals.DataFrame):
+        if unknown := [name for name in names if name not in table.columns]:
+            raise ValueError(_no_feature(what, unknown[0], table.columns))
+        for name in names:
+            if table[name].dtype.is_temporal():
+                raise TypeError(
+                    f"{what} feature {name!r} holds times: turn them into numbers, such as hours, or into text"
+                )
+        return {name: table[name].to_list() for name in names}
+    if isinstance(data, str | Mapping) or not isinstance(data, Iterable) or hasattr(data, "collect"):
         remedy = "call collect() first" if hasattr(data, "collect") else "pass a DataFrame or a list of dicts"
         raise TypeError(f"{what} is {checks.short(data)} ({type(data).__name__}): {remedy}")
     records = list(data)
@@ -487,23 +491,6 @@ def _no_feature(what: str, name: str, known: Iterable[Any]) -> str:
         f"{what} has no feature {name!r}{checks.nearest(name, names)}: it has {checks.short(names)}; pass None where "
         "a value is missing"
     )
-
-
-def _values(feature: str, column: Any) -> list[Any]:
-    """Return a column as a list, in which large integers beside gaps stay what they are."""
-    if isinstance(column, list):
-        return column
-    series = narwhals.from_native(column, series_only=True, pass_through=True)
-    if isinstance(series, narwhals.Series):
-        holds_times, values = series.dtype.is_temporal(), series.to_list()
-    else:
-        array = np.asarray(column)
-        holds_times, values = array.dtype.kind in "mM", array.tolist()
-        if array.ndim != 1:
-            raise TypeError(f"{feature} is {checks.short(column)} ({type(column).__name__}): pass a list of values")
-    if holds_times:
-        raise TypeError(f"{feature} holds times: turn them into numbers, such as hours, or into text")
-    return list(values)
 
 
 class _Side:
@@ -561,13 +548,11 @@ class _Side:
                 return data
             return checks.array(f"{self.what}s", data, 2, self.width, f"shape (n, {self.width}), one row for each")
         columns = _columns(self.what, data, list(self.features))
-        n = len(next(iter(columns.values())))
+        n = len(columns[self.layout[0][0]])
         out = np.zeros((n, self.width))
         if self.constant:
             out[:, 0] = 1.0
         for name, words, feature, place in self.layout:
-            if len(columns[name]) != n:
-                raise ValueError(f"{words} has {len(columns[name])} values, but others have {n}: pass one per row")
             feature.fill(words, columns[name], out[:, place])
         return out
 
@@ -757,13 +742,13 @@ class Features:
 
         Parameters
         ----------
-        user, arm, pair : pandas, polars or pyarrow table, list of dicts, or mapping of names to columns
+        user, arm, pair : pandas, polars or pyarrow table, or list of dicts
             Many users, many arms and many pairs of both, one row each. Each may be left out if nothing is to be found
             in it. If the data do not fit the features, these stay as they were.
 
         Examples
         --------
-        >>> users = {"age": [31, 52], "country": ["fr", "de"]}
+        >>> users = [{"age": 31, "country": "fr"}, {"age": 52, "country": "de"}]
         >>> Features(user=["age", "country"]).fit(user=users).names_z
         ['constant', 'user.age', 'user.country=de', 'user.country=fr', 'user.country=other']
         """
@@ -801,7 +786,7 @@ class Features:
 
         Parameters
         ----------
-        arms : pandas, polars or pyarrow table, list of dicts, mapping of ids to dicts, or mapping of names to columns
+        arms : pandas, polars or pyarrow table, list of dicts, or mapping of ids to dicts
             The arms. If they have no features, a list of their ids or their number will do.
         """
         self._needs_fitting()
@@ -835,7 +820,7 @@ class Features:
             The user, or what `user_vector` has returned. None if users have no features.
         arms : as for `arm_vectors`
             The candidates, or what `arm_vectors` has returned, which is much faster.
-        pairs : pandas, polars or pyarrow table, list of dicts, mapping of ids to dicts, or mapping of names to columns
+        pairs : pandas, polars or pyarrow table, list of dicts, or mapping of ids to dicts
             What is known of the user and each candidate, in the order of the candidates, if there are pair features.
             If both are mappings of ids to dicts, the ids say what belongs together. An array with one row per candidate
             is taken as it is.

@@ -322,7 +322,6 @@ def test_mistakes_in_calls_get_one_line() -> None:
             ValueError,
             "'price' in row 1 is inf",
         ),
-        (USER, {"price": [1, 2], "topic": ["news"]}, ValueError, "'topic' has 1 values, but others have 2"),
         (USER, "abc", TypeError, "arm is 'abc'"),
     ]
     for user, arms, kind, words in calls:
@@ -361,11 +360,10 @@ def test_pair_features_stand_at_the_end_of_x_or_z(name: str) -> None:
 def test_pairs_of_every_kind() -> None:
     features = declared(pair=KINDS)
     expected = features(USER, ARMS, PAIRS)[0]
-    columns = {name: [pair[name] for pair in PAIRS] for name in KINDS}
     arms = dict(zip("abc", ARMS, strict=True))
     by_id = {name: PAIRS["abc".index(name)] for name in "cab"}
     vectors = np.array(P, order="F")
-    for pairs in (columns, pandas.DataFrame(columns), polars.DataFrame(columns), by_id, vectors, np.array(P)):
+    for pairs in (PAIRS, pandas.DataFrame(PAIRS), polars.DataFrame(PAIRS), by_id, vectors, np.array(P)):
         assert_array_equal(features(USER, arms, pairs)[0], expected)
     alone = Features(pair={"near": "number"})
     assert_array_equal(
@@ -532,7 +530,7 @@ def test_features_are_found_in_data(feature: Any, values: Any, expected: Any) ->
         with pytest.raises((TypeError, ValueError), match=expected):
             features.fit([{"f": value} for value in values])
     else:
-        assert features.fit({"f": list(values)}).user == {"f": expected}
+        assert features.fit([{"f": value} for value in values]).user == {"f": expected}
 
 
 @pytest.mark.parametrize(
@@ -561,8 +559,6 @@ def test_impossible_rules_are_refused(kind: Any, settings: dict[str, Any], words
 ROWS = [{"age": 31, "price": 2.5}, {"age": 52, "price": 3}]
 TABLES = {
     "dicts": ROWS,
-    "columns": {"price": [2.5, 3], "age": np.array([31, 52])},
-    "series": {"price": pandas.Series([2.5, 3]), "age": polars.Series([31, 52])},
     "by id": {"a17": ROWS[0], 4: ROWS[1]},
     "pandas": pandas.DataFrame(ROWS),
     "rows of pandas": [pandas.DataFrame(ROWS).iloc[i] for i in range(2)],
@@ -595,12 +591,9 @@ def test_tables_of_every_kind(kind: str) -> None:
         (None, "user is None"),
         ([ROWS[0], 7], "user 1 is 7"),
         ([[31, 2.5]], "user is .* pass a dict"),
-        (ROWS[0], "user feature 'age' is 31"),
-        ({"age": np.array(["2020-01-01"], "datetime64[s]")}, "user feature 'age' holds times: turn them"),
+        ({"age": [31, 52]}, "user is {'age': .31, 52.} .dict.: pass a DataFrame or a list of dicts"),
         (polars.DataFrame({"age": [datetime.date(2020, 1, 1)]}), "user feature 'age' holds times"),
         (pandas.DataFrame({"age": pandas.to_datetime(["2026-01-01"])}), "user feature 'age' holds times"),
-        ({"age": np.ones((2, 2))}, "user feature 'age' is"),
-        ({"age": "31"}, "user feature 'age' is '31'"),
     ],
 )
 def test_odd_tables_are_refused(table: Any, words: str) -> None:
@@ -609,6 +602,9 @@ def test_odd_tables_are_refused(table: Any, words: str) -> None:
 
 
 def test_large_integers_beside_gaps_stay_what_they_are() -> None:
-    for column in (pandas.Series([2**60 + 1, None], dtype="Int64"), polars.Series([2**60 + 1, None])):
-        features = Features(user={"code": Category(missing="zero")}).fit({"code": column})
+    for frame in (
+        pandas.DataFrame({"code": pandas.array([2**60 + 1, None], dtype="Int64")}),
+        polars.DataFrame({"code": [2**60 + 1, None]}),
+    ):
+        features = Features(user={"code": Category(missing="zero")}).fit(frame)
         assert features.user["code"].values == (2**60 + 1,)  # type: ignore[union-attr]
