@@ -1,7 +1,7 @@
 """Engines run work in this process, in processes of this machine, or on a Ray cluster.
 
-An engine maps a function over tasks and yields the results as they finish; it knows nothing of what the work is. All
-engines give the same results: see `Engine` for what the function must promise.
+An engine maps a function over tasks and yields the results as they finish; it is independent of the work. All engines
+give the same results: see `Engine` for the conditions on the function.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from typing import Any, Protocol
 from hybandits.foundation import checks
 
 Report = Callable[[int], None]
-"""report(amount): called by the work to say how much more of its task is done."""
+"""report(amount): called by the work with the amount of its task done since the last call."""
 
 Work = Callable[[Any, Report], Any]
 """work(task, report): what is done with every task."""
 
 Progress = Callable[[int, int], None]
-"""progress(number of the task, amount): called by the engine to say how much of a task is done so far."""
+"""progress(number of the task, amount): called by the engine with the amount of a task done so far."""
 
 TRIES = 3
 """The number of times that a task is started, if its workers keep dying, before the engine gives up."""
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMBA_NUM_THREADS")
 ONE_THREAD = {**dict.fromkeys(_THREADS, "1"), "HYBANDITS_QUIET": "1"}
-"""Environment variables that hold BLAS and numba to one thread in every worker: the workers are the parallelism."""
+"""Environment variables that limit BLAS and numba to one thread in every worker."""
 
 
 class EngineError(Exception):
@@ -67,7 +67,7 @@ class SerialEngine:
 
     Notes
     -----
-    Unlike the workers of other engines, this process is not held to one thread of BLAS, which can change last digits.
+    Unlike workers of other engines, this process is not limited to one thread of BLAS, which can change last digits.
 
     Examples
     --------

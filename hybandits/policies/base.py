@@ -1,4 +1,4 @@
-"""The contract that every policy keeps; docs/contract.md describes it in words."""
+"""The contract of every policy; docs/contract.md describes it in words."""
 
 from __future__ import annotations
 
@@ -426,7 +426,7 @@ class Policy(ABC):
         batch = checked_batch(x, z, arms, None, threads, self.d1, self.d2)
         if len(keys) != batch.size or len(batch.ids) != 1:
             raise ValueError(
-                f"there are {len(keys)} keys for {batch.size} decisions with {len(batch.ids)} list(s) of arms: pass "
+                f"got {len(keys)} keys for {batch.size} decisions with {len(batch.ids)} list(s) of arms: pass "
                 "one key for each decision, and one list of arms for all"
             )
         if not keys:
@@ -570,7 +570,7 @@ class Policy(ABC):
 
     @synchronized
     def admit(self, arms: Iterable[Hashable]) -> None:
-        """Let the policy know arms before they are candidates.
+        """Make arms known before they are candidates.
 
         `choose` and `learn` do so by themselves, but for choices with keys.
         """
@@ -933,7 +933,7 @@ def checked_rows(
 
 
 def check_mergeable(policy: Policy, other: object) -> None:
-    """Raise an error that says what differs unless both policies have the same class and settings."""
+    """Raise an error that names the difference unless both policies have the same class and settings."""
     if type(other) is not type(policy):
         raise TypeError(
             f"only another {type(policy).__name__} can be merged, got {type(other).__name__}: "

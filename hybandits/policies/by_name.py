@@ -1,6 +1,6 @@
 """Policies by name: text (``Name:setting=value,setting=value``) or a table with the key `class` becomes a policy.
 
-A class of one's own is named ``package.module:Class``. What depends on the problem is added when the policy is made.
+A class of one's own is named ``package.module:Class``. `make_policy` adds the settings that depend on the problem.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def check_settings(name: str, kind: Any, settings: Mapping[str, Any], given: Ite
 
 
 def construct(name: str, kind: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    """Call the constructor; whatever a class of one's own raises becomes a ValueError that names it."""
+    """Call the constructor; any error of a class of one's own becomes a ValueError that names the class."""
     if not is_import_path(name):
         return kind(**arguments)
     try:
@@ -123,7 +123,7 @@ def policy_class(name: str) -> type[Policy]:
     proper, built_in = proper_name(name), _built_in()
     if proper not in built_in:
         raise ValueError(
-            f"there is no policy {name!r}{nearest(name, built_in)}: choose from {', '.join(built_in)}, or name a class "
+            f"unknown policy {name!r}{nearest(name, built_in)}: choose from {', '.join(built_in)}, or name a class "
             f"of your own as {FORM}"
         )
     return built_in[proper]

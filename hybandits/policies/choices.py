@@ -138,7 +138,7 @@ class Batch(NamedTuple):
 
 
 def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d2: int) -> Batch:
-    """Return what `choose_batch` is passed, ready for the kernels; an error says what is wrong with it."""
+    """Return the checked arguments of `choose_batch`, ready for the kernels."""
     checks.count("threads", threads, least=1, why="it is the number of threads")
     if x is None and z is None:
         raise TypeError("x and z are missing: pass features of shape (B, n, d1) and (B, n, d2)")
@@ -151,7 +151,7 @@ def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d
             "each for every candidate"
         )
     if n == 0:
-        raise ValueError("there are 0 candidates: pass at least one row for each decision")
+        raise ValueError("got 0 candidates: pass at least one row for each decision")
     if mask is None:
         shown = NO_MASK
     else:
@@ -217,7 +217,7 @@ def look_up(batch: Batch, table: ArmTable) -> Slots:
 def in_threads(work: Callable[[int, int], int], batch: Batch, threads: int) -> None:
     """Call work(first, last) for parts of a batch, at the same time in so many threads.
 
-    It returns a row from which on numbers are not finite, -1 if all are; then an error says which.
+    `work` returns the first row with a number that is not finite, or -1; such a number raises a ValueError.
     """
     size = batch.size
     threads = min(threads, max(size, 1))

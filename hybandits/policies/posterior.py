@@ -22,7 +22,7 @@ from hybandits.policies.base import DRAWS, Picked, RidgePolicy, synchronized
 from hybandits.policies.choices import NO_MASK, Batch, Choices, in_threads
 
 NOTHING: FloatArray = np.empty(0)
-"""No variance beyond that of the estimates, and no probabilities wanted."""
+"""The empty array where a kernel takes extra variances or probabilities to fill."""
 
 Memory = float | Literal["auto"] | None
 """The number of rounds that a policy remembers: None for all, or "auto" to choose among memories."""
@@ -141,7 +141,7 @@ class PosteriorPolicy(RidgePolicy):
         return index, mean, width, propensity
 
     def _estimated(self, index: int, candidates: Candidates, stream: RandomStream) -> float | None:
-        """The probability of a choice whose rule does not know it, None if it is not estimated."""
+        """Return the estimated probability of a choice, None if it is not estimated."""
         return None
 
     def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
@@ -170,8 +170,8 @@ class HyThompson(PosteriorPolicy):
     """Explore by chance, each arm as often as it is likely to be the best: Thompson sampling.
 
     The policy draws one plausible set of parameters from what it knows and chooses the arm that is best for them. The
-    less it knows, the more the draws differ, and the more it explores. There is nothing to tune: how noisy rewards are,
-    how large parameters are and what arms have in common is learned from the rewards.
+    less it knows, the more the draws differ, and the more it explores. Nothing needs tuning: the noise of rewards, the
+    size of parameters and what arms have in common are learned from the rewards.
 
     Parameters
     ----------
@@ -197,10 +197,10 @@ class HyThompson(PosteriorPolicy):
 
     Notes
     -----
-    The draw is from the exact joint posterior [1]_. docs/learned-settings.md says how settings are learned and what a
-    memory does. Until the first reward that is not 0 the choice is uniformly random. Where settings are learned, the
-    standard deviation of the first draws is multiplied by 1 - 0.3 exp(-n / P) after n rewards, with P the number of
-    parameters of all arms that have learned.
+    The draw is from the exact joint posterior [1]_. docs/learned-settings.md describes how settings are learned and
+    the effect of a memory. Until the first reward that is not 0 the choice is uniformly random. Where settings are
+    learned, the standard deviation of the first draws is multiplied by 1 - 0.3 exp(-n / P) after n rewards, with P the
+    number of parameters of all arms that have learned.
 
     The probability of a choice has no closed form. With m = `propensity_draws` > 0 it is estimated as (1 + times the
     chosen arm won) / (1 + m), with m rounded up to an even number; `propensities` uses m draws, or 2,000 if m is 0.
@@ -321,11 +321,11 @@ class HyThompson(PosteriorPolicy):
 
 
 class HyIDS(PosteriorPolicy):
-    """Explore where it pays: weigh what a choice is expected to cost against what it teaches about the best arm.
+    """Explore where it pays: weigh the expected cost of a choice against its information about the best arm.
 
     Most choices are the arm with the highest expected reward. Another arm is played, with a probability that the policy
-    works out, only where its reward would help to tell which arm is best. There is nothing to tune: how noisy rewards
-    are, how large parameters are and what arms have in common is learned from the rewards.
+    works out, only where its reward would help to find the best arm. Nothing needs tuning: the noise of rewards, the
+    size of parameters and what arms have in common are learned from the rewards.
 
     Parameters
     ----------

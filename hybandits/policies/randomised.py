@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from hybandits.estimators.arms import ArmTable, Candidates
-from hybandits.estimators.inputs import ConstantFeatures, check_finite
+from hybandits.estimators.inputs import check_finite
 from hybandits.estimators.interface import Prediction
 from hybandits.estimators.learned import LearnedSettings
 from hybandits.estimators.policy_file import Packed
@@ -111,13 +111,9 @@ class EpsilonGreedy(Policy):
     def _table(self) -> ArmTable:  # type: ignore[override]
         return self.policy._table
 
-    @property
-    def _watch(self) -> ConstantFeatures | None:  # type: ignore[override]
-        return self.policy._watch
-
     def _make_lock(self) -> None:
         super()._make_lock()
-        self._lock = self.policy._lock  # what is locked is the model, and there is one
+        self._lock = self.policy._lock  # both policies share one model
 
     def _depth(self) -> int:
         return 1 + self.policy._depth()

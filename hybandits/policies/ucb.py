@@ -218,7 +218,7 @@ class LinUCB(UCBPolicy):
 
 
 class DisLinUCB(UCBPolicy):
-    """Explore by optimism with every arm on its own: what one arm learns says nothing about the others.
+    """Explore by optimism with every arm on its own: no arm learns from the rewards of others.
 
     Each arm has a regression of its own on x and z together, so ``beta(arm)`` has d1 + d2 entries and `theta` has none.
     Use it where the arms have nothing in common; every arm then needs rewards of its own for all features.

@@ -131,7 +131,7 @@ class Churn(SharedRounds):
     d1, d2, noise, seed
         As for `Synthetic`.
     arms : int
-        How many arms are in the pool, all of them candidates. Arms are numbered as they come.
+        The number of arms in the pool, all of them candidates. Arms are numbered as they come.
     every : int
         Rounds between two replacements.
 
@@ -180,7 +180,7 @@ TERRAIN = "terrain"
 
 
 class Classification(SharedRounds):
-    """A data set as a world: a round shows one row, z = (1, its standardised features) for all arms, and there is no x.
+    """A data set as a world: a round shows one row, z = (1, the standardised features) for all arms, without x.
 
     Parameters
     ----------
@@ -208,9 +208,7 @@ class Classification(SharedRounds):
         raw = checks.array("features", features, 2, np.shape(features)[-1], "shape (rows, features)")
         names, self._labels = np.unique(np.asarray(labels), return_inverse=True)
         if len(self._labels) != len(raw) or len(raw) == 0:
-            raise ValueError(
-                f"there are {len(self._labels)} labels and {len(raw)} rows of features: give one label per row"
-            )
+            raise ValueError(f"got {len(self._labels)} labels and {len(raw)} rows of features: give one label per row")
         checks.finite("features", raw, LIMIT)
         checks.seed(seed)
         spread = raw.std(axis=0)
@@ -238,7 +236,7 @@ class Classification(SharedRounds):
             yield Block(Rounds(np.empty((n, arms, 0)), z, range(arms), *every_arm(n, arms)), means, np.ones(n))
 
     def rewards(self, means: FloatArray, stream: np.random.Generator) -> FloatArray:
-        """The means themselves: an answer is right or wrong, and there is no noise."""
+        """The means themselves: an answer is right or wrong, without noise."""
         return means.copy()
 
 

@@ -273,7 +273,7 @@ def _admit(table: ArmTable, rounds: Rounds) -> None:
 
 
 def _check_played(rounds: Rounds, rewards: FloatArray, picks: Picks, played: int) -> None:
-    """Raise an error that says why, if a loop stopped before the last round."""
+    """Raise an error that gives the reason, if a loop stopped before the last round."""
     if played == len(picks):
         return
     x, z = rounds.features(played)

@@ -23,16 +23,16 @@ from hybandits.simulation.worlds import World, delay_of, draw_rewards
 
 
 class Player(NamedTuple):
-    """A policy that plays in a world, and the noise that it meets there.
+    """A policy that plays in a world, with the trial whose noise it gets.
 
     Attributes
     ----------
     policy : Policy
         It learns as it plays.
     trial : int
-        Which trial's noise it meets. Players of the same trial meet the same noise.
+        The trial. Players of the same trial get the same noise.
     learns_from : int, optional
-        If given, the policy is told the reward of this candidate (of the last one, in rounds that have fewer) whichever
+        If given, the policy learns the reward of this candidate (of the last one, in rounds that have fewer) whichever
         it played, with the features of the arm it played: a slip of the paper's released code, kept to show its effect.
     """
 
@@ -52,7 +52,7 @@ def cumulative_regret(
     """Play a policy for `horizon` rounds and return the regret after each of them.
 
     Regret is what the policy missed: the largest mean reward among the candidates minus the mean reward of the one it
-    played, summed over the rounds so far. `trial` says which noise it meets, and `progress` is called with the number
+    played, summed over the rounds so far. `trial` selects the noise, and `progress` is called with the number
     of rounds played since the last call.
 
     Examples

@@ -50,10 +50,10 @@ class Rounds(NamedTuple):
     index : int array of shape (rounds, n)
         Which of `arms` each candidate is.
     counts : int array of shape (rounds,)
-        How many candidates each round has. The entries of x, z and index beyond them are padding; in index, padding may
-        be any arm.
+        The number of candidates of each round. The entries of x, z and index beyond them are padding; in index, padding
+        may be any arm.
     source : FeatureSource, optional
-        What the features are computed from, if they are not stored. Then x has shape (0, n, d1) and z (0, n, d2).
+        The vectors that features are computed from, if these are not stored. Then x has shape (0, n, d1), z (0, n, d2).
     first : int
         The number of the first round, where rounds are numbered, as those of a log are.
 
@@ -158,12 +158,12 @@ class Rounds(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Rounds of a world, with what the policies are not told.
+    """Rounds of a world, with the means that policies do not see.
 
     Attributes
     ----------
     rounds : Rounds
-        What the policies see.
+        The part that policies see.
     means : array of shape (rounds, n)
         The mean reward of every candidate; anything for padding.
     best : array of shape (rounds,)

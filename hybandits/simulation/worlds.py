@@ -81,7 +81,7 @@ class World(Protocol):
 
 
 def draw_rewards(world: World, means: FloatArray, stream: np.random.Generator) -> FloatArray:
-    """The rewards of all candidates of some rounds: means + noise, one normal per round, unless the world says else."""
+    """The rewards of all candidates of some rounds: means + noise, one normal per round, or those of world.rewards."""
     own = getattr(world, "rewards", None)
     rewards: FloatArray = (
         means + (world.noise * stream.standard_normal(len(means)))[:, None] if own is None else own(means, stream)
@@ -90,7 +90,7 @@ def draw_rewards(world: World, means: FloatArray, stream: np.random.Generator) -
 
 
 def delay_of(world: World) -> int:
-    """After how many rounds a reward is learned; 0, at once, unless the world, or one that it relays, has a `delay`."""
+    """Return the delay of rewards in rounds: the sum of the `delay` of the world and of those that it relays."""
     inner = getattr(world, "world", None)
     return int(getattr(world, "delay", 0)) + (0 if inner is None else delay_of(inner))
 
@@ -198,19 +198,19 @@ class Synthetic:
         How features and parameters are drawn, one of `LAWS`. "cube-direction" draws what the paper's released code
         draws, in the same order from the same generator: its seeds give its environments.
     fresh_contexts : bool
-        Whether every trial has contexts of its own. Parameters are the same in all trials.
+        True if every trial has contexts of its own. Parameters are the same in all trials.
     jumps : int
-        How often theta and every beta_arm are drawn anew: after T j / (jumps + 1) rounds, j = 1, 2, .. Contexts and
-        noise stay those of the world without jumps.
+        The number of times that theta and every beta_arm are redrawn: after T j / (jumps + 1) rounds, j = 1, 2, ..
+        Contexts and noise stay those of the world without jumps.
     walk : float
-        In how many rounds parameters forget where they were, if they walk: after every 50 rounds each parameter vector
+        The memory, in rounds, of parameters that walk: after every 50 rounds each parameter vector
         p becomes rho p + sqrt(1 - rho^2) times a fresh draw, with rho = exp(-50 / walk). With 0 they stay.
     own : str
-        What the arms have of their own, one of `OWN`.
+        The parameters of the arms, one of `OWN`.
     constant : bool
-        Whether the last feature of z is a 1.
+        True if the last feature of z is a 1.
     heavy_tails : bool
-        Whether the noise is Student's t with 3 degrees of freedom, at the same standard deviation.
+        True if the noise is Student's t with 3 degrees of freedom, at the same standard deviation.
 
     Examples
     --------
@@ -238,7 +238,7 @@ class Synthetic:
     def __post_init__(self) -> None:
         check_world(self.d1, self.d2, self.arms, self.seed)
         checks.non_negative("noise", self.noise, "it is a standard deviation")
-        checks.count("jumps", self.jumps, least=0, why="it is how often all parameters are drawn anew")
+        checks.count("jumps", self.jumps, least=0, why="it is the number of times that all parameters are redrawn")
         checks.non_negative("walk", self.walk, "it is a number of rounds, or 0 for parameters that stay")
         if self.law not in LAWS:
             raise ValueError(f"law must be one of {', '.join(LAWS)}, got {self.law!r}")

@@ -98,7 +98,7 @@ def test_list_names_what_there_is() -> None:
     ("arguments", "message"),
     [
         (["reproduce", "seting-1"], "there is no experiment 'seting-1' (did you mean setting-1?)"),
-        (["reproduce", "--policies", "HyLinUBC"], "there is no policy 'HyLinUBC' (did you mean HyLinUCB?)"),
+        (["reproduce", "--policies", "HyLinUBC"], "unknown policy 'HyLinUBC' (did you mean HyLinUCB?)"),
         (["reproduce", "--protocol", "published"], "--protocol"),
         (["reproduce", "--scale", "huge"], "--scale"),
         (["reproduce", "--environments", "1"], "--environments"),

@@ -58,7 +58,7 @@ def test_a_file_becomes_a_record(tmp_path: Path) -> None:
         ({"name": "a/b"}, "name must be letters"),
         ({"d1": -1}, "d1"),
         ({"seed": -1}, "seed"),
-        ({"policies": ["HyLinUBC"]}, r"there is no policy 'HyLinUBC' \(did you mean HyLinUCB\?\)"),
+        ({"policies": ["HyLinUBC"]}, r"unknown policy 'HyLinUBC' \(did you mean HyLinUCB\?\)"),
         ({"policies": ["hylinucb", "HyLinUCB"]}, "names of policies must be different"),
         ({"policies": [3]}, "a policy must be text or a table"),
         ({"policies": []}, "policies and arms must be lists"),

@@ -167,8 +167,8 @@ def test_wrapped_policies_to_any_depth() -> None:
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ("HyLinUBC", r"there is no policy 'HyLinUBC' \(did you mean HyLinUCB\?\): choose from DisLinUCB, "),
-        ("RidgePolicy", "there is no policy 'RidgePolicy'"),
+        ("HyLinUBC", r"unknown policy 'HyLinUBC' \(did you mean HyLinUCB\?\): choose from DisLinUCB, "),
+        ("RidgePolicy", "unknown policy 'RidgePolicy'"),
         ("HyLinUCB:ridgee=1", r"HyLinUCB has no setting 'ridgee' \(did you mean ridge\?\): it has noise, "),
         ("HyLinUCB:seed=1", "HyLinUCB has no setting 'seed'"),
         ("HyLinUCB:ridge=-1.0", "ridge must be positive, got -1.0"),
@@ -176,7 +176,7 @@ def test_wrapped_policies_to_any_depth() -> None:
         ("LinUCB:exploration={alpha=1.0}", "exploration needs a kind"),
         ({"noise": 0.1}, "a policy must be text or a table such as"),
         ("EpsilonGreedy", "EpsilonGreedy needs the setting 'policy'"),
-        ('EpsilonGreedy:policy="HyLinUBC"', r"there is no policy 'HyLinUBC' \(did you mean HyLinUCB"),
+        ('EpsilonGreedy:policy="HyLinUBC"', r"unknown policy 'HyLinUBC' \(did you mean HyLinUCB"),
         ('EpsilonGreedy:policy="Greedy",epsilon=2', r"epsilon must lie in \[0, 1\]"),
         ("softmx:Softmax", "softmx:Softmax cannot be imported .*No module named 'softmx'"),
         ("softmax:Softmx", "softmax:Softmx cannot be imported .*no attribute 'Softmx'"),

@@ -114,7 +114,7 @@ def test_columns_that_never_change_are_left_out() -> None:
 
 
 def test_labels_must_fit() -> None:
-    with pytest.raises(ValueError, match="there are 1 labels and 2 rows of features"):
+    with pytest.raises(ValueError, match="got 1 labels and 2 rows of features"):
         Classification(features=[[1.0], [2.0]], labels=["a"])
 
 
