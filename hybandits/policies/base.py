@@ -160,7 +160,7 @@ class Policy(ABC):
     _table: ArmTable
     _lock: threading.RLock
 
-    _watch: ConstantFeatures | None = None
+    _watch: ConstantFeatures | None
     """Examines the features of the first calls; None when that is over."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -176,6 +176,7 @@ class Policy(ABC):
         self.notes = {}
         self._start_stream(seed)
         self._known = 0
+        self._watch = ConstantFeatures() if self.d1 else None
         self._make_lock()
 
     def _make_lock(self) -> None:
@@ -216,7 +217,7 @@ class Policy(ABC):
         n = len(candidates.arms)
         choice = self._choice(candidates, stream)
         if choice.propensity == 1.0:
-            return one_hot(n, choice.index)
+            return np.bincount([choice.index], minlength=n).astype(np.float64)
         numbers = [digest_of([stream.decision, stream.keyed, draw]) for draw in range(DRAWS)]
         picks = [self._pick(candidates, RandomStream(stream.key, number, KEYED))[0] for number in numbers]
         return np.bincount(picks, minlength=n) / DRAWS
@@ -790,8 +791,6 @@ class RidgePolicy(Policy):
     def __init__(self, *, d1: int, d2: int, ridge: float = 1.0, seed: int | None = None) -> None:
         super().__init__(d1=d1, d2=d2, seed=seed)
         self._table = self._make_estimator(ridge)
-        if self._table.d1:
-            self._watch = ConstantFeatures()
 
     def _make_estimator(self, ridge: float) -> HybridRidge:
         return HybridRidge(d1=self.d1, d2=self.d2, ridge=ridge)
@@ -954,12 +953,6 @@ def checked_floor(floor: float | None, randomize: bool = True) -> float:
     if not randomize:
         raise ValueError(f"floor={floor!r} makes no difference without randomize=True: pass both, or leave out floor")
     return FLOOR if floor is None else checks.share("floor", floor, "it is the share that is spread evenly")
-
-
-def one_hot(n: int, index: int) -> FloatArray:
-    propensities = np.zeros(n)
-    propensities[index] = 1.0
-    return propensities
 
 
 def _columns(choices: Sequence[Choice]) -> Choices:

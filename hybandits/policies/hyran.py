@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from hybandits.estimators.arms import Candidates
-from hybandits.estimators.inputs import ConstantFeatures, check_finite, checked_matrices
+from hybandits.estimators.inputs import check_finite, checked_matrices
 from hybandits.estimators.interface import Prediction
 from hybandits.estimators.policy_file import Packed
 from hybandits.estimators.random_stream import RandomStream
@@ -105,8 +105,6 @@ class HyRan(Policy):
         why = "it is the number of arms K; leave it out to count the arms met"
         self.arm_count = None if arm_count is None else checks.count("arm_count", arm_count, least=1, why=why)
         self._table = RunningSums(self.d1, self.d2, cross=self._cross)
-        if self.d1:
-            self._watch = ConstantFeatures()
 
     @property
     def table(self) -> RunningSums:

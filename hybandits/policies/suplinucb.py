@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from hybandits.estimators.arms import Candidates
-from hybandits.estimators.inputs import ConstantFeatures, check_finite
+from hybandits.estimators.inputs import check_finite
 from hybandits.estimators.interface import Prediction
 from hybandits.estimators.policy_file import FileError, Packed, counter
 from hybandits.estimators.random_stream import RandomStream
@@ -96,8 +96,6 @@ class SupLinUCB(Policy):
             [HybridRidge(d1=self.d1, d2=self.d2, ridge=self.ridge) for _ in range(math.ceil(math.log(self.horizon)))]
         )
         self._skipped = 0
-        if self.d1:
-            self._watch = ConstantFeatures()
 
     def _use(self, levels: list[HybridRidge]) -> None:
         self._levels = levels

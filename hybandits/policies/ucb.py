@@ -69,11 +69,6 @@ class UCBPolicy(RidgePolicy):
         self._coefficients = np.array(numbers, dtype=float)
 
     @property
-    def coefficients(self) -> FloatArray:
-        """The five numbers that determine gamma, as `decisions.radius` takes them."""
-        return self._coefficients
-
-    @property
     def radius(self) -> float:
         """The present value of gamma; for `DisLinUCB`, that of an arm that has not learned."""
         return float(decisions.radius(self._coefficients, 0 if self._by_arm else self.rounds))
