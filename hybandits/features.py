@@ -205,6 +205,9 @@ class Number:
 
     def fill(self, feature: str, values: Sequence[Any], out: FloatArray) -> None:
         """Write the columns for these values into the zeros of `out`."""
+        if len(values) > 1 and (finite := _finite(values)) is not None:
+            out[:, 0] = finite
+            return
         for row, value in enumerate(values):
             if type(value) is float and math.isfinite(value):
                 out[row, 0] = value
@@ -407,6 +410,15 @@ def _is_missing(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(value != value)
 
 
+def _finite(values: Sequence[Any]) -> np.ndarray | None:
+    """Return values that are all finite numbers as an array; None where each of them must be examined."""
+    try:
+        given = np.array(values)
+    except ValueError:
+        return None
+    return given if given.dtype.kind in "fiub" and given.ndim == 1 and np.isfinite(given).all() else None
+
+
 def _number(feature: str, value: Any) -> float:
     if not isinstance(value, numbers.Real | np.bool_):
         raise TypeError(
@@ -472,17 +484,19 @@ def _columns(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any]]
         remedy = "call collect() first" if hasattr(data, "collect") else "pass a DataFrame or a list of dicts"
         raise TypeError(f"{what} is {checks.short(data)} ({type(data).__name__}): {remedy}")
     records = list(data)
-    for i, record in enumerate(records):
-        words = f"{what} {i}" if len(records) > 1 else what
-        if not _is_record(record):
-            raise TypeError(
-                f"{words} is {checks.short(record)} ({type(record).__name__}): pass a dict, or a row of a DataFrame, "
-                "with the features by name"
-            )
-        for name in names:
-            if name not in record:
-                raise ValueError(_no_feature(words, name, record.keys()))
-    return {name: [record[name] for record in records] for name in names}
+    try:
+        return {name: [record[name] for record in records] for name in names}
+    except (IndexError, KeyError, TypeError, ValueError):
+        for i, record in enumerate(records):
+            words = f"{what} {i}" if len(records) > 1 else what
+            if not _is_record(record):
+                raise TypeError(
+                    f"{words} is {checks.short(record)} ({type(record).__name__}): pass a dict, or a row of a "
+                    "DataFrame, with the features by name"
+                ) from None
+            if missing := [name for name in names if name not in record]:
+                raise ValueError(_no_feature(words, missing[0], record.keys())) from None
+        raise
 
 
 def _no_feature(what: str, name: str, known: Iterable[Any]) -> str:
@@ -864,7 +878,7 @@ class Features:
     def _combined(self, u: FloatArray, v: FloatArray, p: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Return x and z for vectors of users and arms that broadcast."""
         x = v.take(self._in_arm, axis=-1) * u.take(self._in_user, axis=-1)
-        own = {"das": v, "shared": v[..., :0]}.get(self._base, u)
+        own = v if self._base == "das" else v[..., :0] if self._base == "shared" else u
         z = np.empty((*x.shape[:-1], own.shape[-1]))
         z[...] = own
         if p is not None and self._pair_in_x:
