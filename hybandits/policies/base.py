@@ -791,6 +791,8 @@ class RidgePolicy(Policy):
     def __init__(self, *, d1: int, d2: int, ridge: float = 1.0, seed: int | None = None) -> None:
         super().__init__(d1=d1, d2=d2, seed=seed)
         self._table = self._make_estimator(ridge)
+        if not self._table.d1:
+            self._watch = None
 
     def _make_estimator(self, ridge: float) -> HybridRidge:
         return HybridRidge(d1=self.d1, d2=self.d2, ridge=ridge)
