@@ -1,8 +1,4 @@
-"""Features: x and z of candidates from what is known about a user, about arms and about both, by name or as vectors.
-
-`Features` makes vectors u of users, v of arms and p of both together from numbers and categories by name; `FeatureMap`
-makes x and z from these vectors.
-"""
+"""Features: x and z of candidates from named features (`Features`) or from vectors (`FeatureMap`)."""
 
 from __future__ import annotations
 
@@ -10,8 +6,8 @@ import math
 import numbers
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import narwhals
 import numpy as np
@@ -19,6 +15,7 @@ import numpy as np
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, ready
 from hybandits.kernels.features import fill_crossed
+from hybandits.policies.base import Policy
 
 MAPS = {
     "das": "x = vec(u v'), z = v (Das & Sinha 2024)",
@@ -134,14 +131,17 @@ class FeatureMap:
             several = np.ndim(v) != 1
             words = f"length {self.arm}, an arm's features, or one such row per arm"
             v = checks.array("v", v if several else [v], 2, self.arm, words)
-        n = len(v)
-        x, z = _empty((n, self.d1)), _empty((n, self.d2))
-        if self.pair == 0 and p is None:
-            p = _empty((n, 0))
-        elif not (self.pair and ready(p, (n, self.pair))):
-            p = self._checked_pairs(p, n, several)
-        fill_crossed(self.code, u[None], v, p[None], x[None], z[None])
-        return (x, z) if several else (x[0], z[0])
+        if p is not None or self.pair:
+            p = self._checked_pairs(p, len(v), several)
+        x, z = self.computed(u[None], v, p)
+        return (x[0], z[0]) if several else (x[0, 0], z[0, 0])
+
+    def computed(self, users: FloatArray, v: FloatArray, p: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return x (B, n, d1) and z (B, n, d2) for checked vectors of B users and n arms; B is 1 where p is given."""
+        size, n = len(users), len(v)
+        x, z = _empty((size, n, self.d1)), _empty((size, n, self.d2))
+        fill_crossed(self.code, users, v, _empty((size, n, 0)) if p is None else p[None], x, z)
+        return x, z
 
     def _checked_pairs(self, p: Any, n: int, several: bool) -> FloatArray:
         if not self.pair:
@@ -155,10 +155,7 @@ class FeatureMap:
         return pairs
 
 
-WIDEST = 200
-"""Categories of one feature that become columns unless the user allows more."""
-
-ERROR, ZERO, COLUMN, MEAN = "error", "zero", "column", "mean"
+ERROR, ZERO, COLUMN = "error", "zero", "column"
 """The rules for values that are missing or unknown."""
 
 
@@ -168,9 +165,9 @@ class Number:
 
     Parameters
     ----------
-    missing : {"error", "mean", "column"} or float
-        The replacement of a missing value (None or NaN): an error, the mean of the data that the features are fitted
-        to, 0 together with a further column that is 1 where the value is missing, or this number.
+    missing : {"error", "column"} or float
+        The replacement of a missing value (None or NaN): an error, 0 together with a further column that is 1 where
+        the value is missing, or this number.
 
     Examples
     --------
@@ -182,22 +179,10 @@ class Number:
     missing: float | str = ERROR
 
     def __post_init__(self) -> None:
-        if self.missing not in (ERROR, MEAN, COLUMN):
+        if self.missing not in (ERROR, COLUMN):
             if isinstance(self.missing, str):
-                raise ValueError(f"missing must be error, mean, column or a number, got {self.missing!r}")
+                raise ValueError(f"missing must be error, column or a number, got {self.missing!r}")
             object.__setattr__(self, "missing", checks.real("missing", self.missing))
-
-    @property
-    def fitted(self) -> bool:
-        """True if nothing is left to be found in data."""
-        return self.missing != MEAN
-
-    def fit(self, feature: str, values: Sequence[Any]) -> Number:
-        """Return the same feature with the mean of these values in place of "mean"."""
-        known = [_number(feature, value) for value in values if not _is_missing(value)]
-        if not known:
-            raise ValueError(f"{feature} is missing in all {len(values)} rows: leave it out")
-        return Number(missing=math.fsum(known) / len(known))
 
     def labels(self, name: str) -> list[str]:
         """Return the names of the columns."""
@@ -231,16 +216,13 @@ class Category:
 
     Parameters
     ----------
-    values : list of str or int, optional
-        The values. If they are not given, `Features.fit` finds them in data.
+    values : list of str or int
+        The values.
     unknown : {"column", "zero", "error"}
         The treatment of a value that is not among `values`: a further column of 0 and 1, which all such values share,
         zeros in all columns, or an error.
     missing : {"error", "column", "zero"}
         The same for a missing value (None or NaN).
-    most : int, optional
-        How many values to keep in `fit`: the most frequent. The others count as unknown. Without it, more than 200
-        are refused.
     base : str or int, optional
         A further value, which has no column: it is zeros in all of them, and the columns of the others say how they
         differ from it. Logs are read like that. With unknown="zero", unknown values are taken for it.
@@ -252,26 +234,16 @@ class Category:
     ['constant', 'user.country=de', 'user.country=fr', 'user.country=other']
     """
 
-    values: Sequence[str | int] | None = None
+    values: Sequence[str | int]
     unknown: str = COLUMN
     missing: str = ERROR
-    most: int | None = None
     base: str | int | None = None
+    _codes: dict[Any, int | None] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("unknown", "missing"):
             if getattr(self, name) not in (ERROR, ZERO, COLUMN):
                 raise ValueError(f"{name} must be column, zero or error, got {getattr(self, name)!r}")
-        if self.most is not None:
-            checks.count("most", self.most, least=1, why="it is the number of values to keep")
-            if self.values is not None:
-                raise ValueError("values and most are both given: give the values that you want, or their number")
-            if self.unknown == ERROR:
-                raise ValueError('most makes rare values unknown, and unknown is "error": choose column or zero')
-        if self.values is None:
-            if self.base is not None:
-                raise ValueError("base is given without values: give the other values too")
-            return
         if isinstance(self.values, str) or not isinstance(self.values, Iterable):
             raise TypeError(f"values must be a list of categories, got {checks.short(self.values)}")
         values = tuple(_category("values", value) for value in self.values)
@@ -285,33 +257,9 @@ class Category:
         codes: dict[Any, int | None] = {**dict.fromkeys(base), **{value: i for i, value in enumerate(values)}}
         object.__setattr__(self, "_codes", codes)
 
-    _codes: dict[Any, int | None] = field(init=False, repr=False, compare=False)
-
-    @property
-    def fitted(self) -> bool:
-        """True if nothing is left to be found in data."""
-        return self.values is not None
-
-    def fit(self, feature: str, values: Sequence[Any]) -> Category:
-        """Return the same feature with the categories that these values have, in the order of their names."""
-        counts = Counter(_category(feature, value) for value in values if not _is_missing(value))
-        if not counts:
-            raise ValueError(f"{feature} is missing in all {len(values)} rows: leave it out")
-        if self.most is None and len(counts) > WIDEST:
-            raise ValueError(
-                f"{feature} has {len(counts):,} categories, and each would become a column: declare it as "
-                "Category(most=50), for example, or leave it out"
-            )
-
-        def by_name(value: str | int) -> tuple[bool, str | int]:
-            return isinstance(value, str), value
-
-        kept = sorted(counts, key=lambda value: (-counts[value], by_name(value)))[: self.most]
-        return replace(self, values=tuple(sorted(kept, key=by_name)), most=None)
-
     def labels(self, name: str) -> list[str]:
         """Return the names of the columns."""
-        words = [str(value) for value in self.values or ()]
+        words = [str(value) for value in self.values]
         for rule, word in ((self.unknown, "other"), (self.missing, "missing")):
             if rule == COLUMN:
                 words.append(word if word not in words else f"({word})")
@@ -324,13 +272,13 @@ class Category:
             try:
                 code = codes[value]
             except (KeyError, TypeError):
-                if _is_missing(value):
-                    code = len(out[row]) - 1 if self.missing == COLUMN else None
-                    if self.missing == ERROR:
-                        remedy = 'a category, or declare it as Category(missing="column")'
-                        raise ValueError(_no_rule(feature, row, values, remedy)) from None
-                else:
+                if not _is_missing(value):
                     code = self._unknown(_place(feature, row, values), value)
+                elif self.missing == ERROR:
+                    remedy = 'a category, or declare it as Category(missing="column")'
+                    raise ValueError(_no_rule(feature, row, values, remedy)) from None
+                else:
+                    code = len(out[row]) - 1 if self.missing == COLUMN else None
             if code is not None:
                 out[row, code] = 1.0
 
@@ -348,13 +296,13 @@ class Category:
                 f"{checks.nearest(plain, map(str, self._codes))}: add it to values, or declare it as "
                 'Category(unknown="column") or "zero"'
             )
-        return len(self.values or ()) if self.unknown == COLUMN else None
+        return len(self.values) if self.unknown == COLUMN else None
 
     def plain(self) -> dict[str, Any]:
         """Return the feature as JSON can hold it."""
         base = {} if self.base is None else {"base": self.base}
         rules = {"unknown": self.unknown, "missing": self.missing}
-        return {"kind": "category", "values": list(self.values or ()), **rules, **base}
+        return {"kind": "category", "values": list(self.values), **rules, **base}
 
 
 Feature = Number | Category
@@ -373,34 +321,18 @@ def _from_plain(features: Iterable[Mapping[str, Any]]) -> dict[str, Feature]:
     }
 
 
-def _declared(feature: str, given: Any) -> Feature | None:
-    """Return the feature that a user has declared; None if it was only named."""
-    if given is None or isinstance(given, Number | Category):
+def _declared(feature: str, given: Any) -> Feature:
+    """Return the feature that a user has declared."""
+    if isinstance(given, Number | Category):
         return given
-    if given in ("number", "category"):
-        return Number() if given == "number" else Category()
+    if isinstance(given, str) and given == "number":
+        return Number()
     if isinstance(given, Iterable) and not isinstance(given, str):
         return Category(values=list(given))
     raise TypeError(
-        f"{feature} is declared as {checks.short(given)}: expected number, category, a list of categories, Number(...) "
-        "or Category(...)"
+        f'{feature} is declared as {checks.short(given)}: expected "number", a list of categories, Number(...) or '
+        "Category(...)"
     )
-
-
-def _inferred(feature: str, values: Sequence[Any]) -> Feature:
-    """Return a feature that was only named: a number if all values are numbers, a category if all are text."""
-    known = [value for value in values if not _is_missing(value)]
-    if not known:
-        raise ValueError(f"{feature} is missing in all {len(values)} rows: leave it out, or declare what it is")
-    if all(isinstance(value, numbers.Real | np.bool_) for value in known):
-        return Number()
-    odd = next((value for value in known if not isinstance(value, str)), None)
-    if odd is not None:
-        raise TypeError(
-            f"{feature} holds {checks.short(odd)} ({type(odd).__name__}) and is neither all numbers nor all text: "
-            'convert it, or declare it as "category" if it holds str and int'
-        )
-    return Category()
 
 
 def _is_missing(value: Any) -> bool:
@@ -423,7 +355,7 @@ def _number(feature: str, value: Any) -> float:
     if not isinstance(value, numbers.Real | np.bool_):
         raise TypeError(
             f"{feature} is {checks.short(value)} ({type(value).__name__}), expected a number: convert it, or declare "
-            'the feature as "category"'
+            "the feature by a list of its categories"
         )
     try:
         number = float(value)
@@ -507,57 +439,41 @@ def _no_feature(what: str, name: str, known: Iterable[Any]) -> str:
     )
 
 
+CONSTANT = "constant"
+"""The name of the feature that is always 1, in logs too."""
+
+COLUMNS = "columns"
+"""The key of a policy's notes that holds the columns. The others are those of policies that were fitted to a log."""
+
+
 class _Side:
     """The features of users, of arms or of both together, and their columns in a vector."""
 
     def __init__(self, what: str, given: Any, constant: bool) -> None:
         self.what, self.constant = what, constant
-        if isinstance(given, str) or not isinstance(given, Iterable | None):
-            raise TypeError(
-                f"{what} must be a list of names or a mapping of names to features, got {checks.short(given)}"
-            )
-        self.features: dict[str, Feature | None] = {}
-        for name, feature in given.items() if isinstance(given, Mapping) else ((name, None) for name in given or ()):
+        if not isinstance(given, Mapping | None):
+            raise TypeError(f'{what} must be a dict such as {{"age": "number"}}, got {checks.short(given)}')
+        self.features: dict[str, Feature] = {}
+        self.layout: list[tuple[str, str, Feature, slice]] = []
+        self.bare = [CONSTANT] * constant
+        for name, declaration in (given or {}).items():
             if not isinstance(name, str) or not name:
                 raise TypeError(f"{what} must name features by strings, got {checks.short(name)}")
-            if name in self.features:
-                raise ValueError(f"{what} names {name!r} twice: name it once")
-            self.features[name] = _declared(f"{what} feature {name!r}", feature)
-        self.unfitted = [name for name, feature in self.features.items() if feature is None or not feature.fitted]
-        self.bare = [CONSTANT] * constant
-        self.sources: list[str | None] = [None] * constant  # the feature of each column
-        self.layout: list[tuple[str, str, Feature, slice]] = []
-        for name, feature in self.features.items():
-            if feature is not None:
-                labels = feature.labels(name)
-                columns = slice(len(self.bare), len(self.bare) + len(labels))
-                self.layout.append((name, f"{what} feature {name!r}", feature, columns))
-                self.bare += labels
-                self.sources += [name] * len(labels)
+            words = f"{what} feature {name!r}"
+            feature = self.features[name] = _declared(words, declaration)
+            labels = feature.labels(name)
+            self.layout.append((name, words, feature, slice(len(self.bare), len(self.bare) + len(labels))))
+            self.bare += labels
         self.names = [CONSTANT] * constant + [f"{what}.{name}" for name in self.bare[constant:]]
         if twice := [name for name, n in Counter(self.bare).items() if n > 1]:
             raise ValueError(f"two columns of the {what} features are called {twice[0]!r}: rename a feature")
         self.width = len(self.bare)
 
-    def fit(self, data: Any) -> dict[str, Feature | None]:
-        """Return the features with everything found in data that was left open."""
-        if self.unfitted and data is None:
-            raise ValueError(
-                f"{self.what} feature {self.unfitted[0]!r} must be found in data: pass {self.what}=, a DataFrame or a "
-                "list of dicts"
-            )
-        fitted = dict(self.features)
-        for name, values in _columns(self.what, data, self.unfitted).items() if self.unfitted else ():
-            words = f"{self.what} feature {name!r}"
-            feature = self.features[name] or _inferred(words, values)
-            fitted[name] = feature if feature.fitted else feature.fit(words, values)
-        return fitted
-
     def vectors(self, data: Any) -> FloatArray:
         """Return the vectors of several users, arms or pairs, one row each."""
         if not self.features:
             return np.ones((self._size(data), self.width))
-        if type(data) is np.ndarray:
+        if type(data) is _ndarray:
             if ready(data, (len(data) if data.ndim else 0, self.width)):
                 return data
             return checks.array(f"{self.what}s", data, 2, self.width, f"shape (n, {self.width}), one row for each")
@@ -578,21 +494,6 @@ class _Side:
         return len(data)
 
 
-CONSTANT = "constant"
-"""The name of the feature that is always 1, in logs too."""
-
-COLUMNS = "columns"
-"""The key of a policy's notes that holds the columns. The others are those of policies that were fitted to a log."""
-
-
-class CarriesFeatures(Protocol):
-    """A policy, as far as `Features` needs it."""
-
-    d1: int
-    d2: int
-    notes: dict[str, Any]
-
-
 class Features:
     """Makes x and z of candidates from what is known about a user and about arms, by name.
 
@@ -603,15 +504,11 @@ class Features:
 
     Parameters
     ----------
-    user, arm : list of str, or mapping of str to feature, optional
-        The names of the features and what they are: "number", "category", a list of categories, `Number` or `Category`
-        with rules for what is missing or unknown. Features that are only named, in a list, become numbers or categories
-        by what `fit` finds in the data.
-    pair : list of str, or mapping of str to feature, optional
+    user, arm : mapping of str to feature, optional
+        The names of the features and what they are: "number", a list of categories, or `Number` or `Category` with
+        rules for what is missing or unknown.
+    pair : mapping of str to feature, optional
         The same for features of a user and an arm together: distance, price for this user, past purchases.
-    interactions : "all" or list of pairs of str
-        Which products of a user's and an arm's feature x has, as (user feature, arm feature). What each feature says
-        on its own is in x in any case, unless `constant` is False.
     map : {"das", "li", "shared", "disjoint"}, optional
         See `FeatureMap`. By default "das" if arms have features, otherwise "li". Pair features stand at the end of x,
         as "das+pair" says in full; "das+pair:z" puts them at the end of z, "das+pair:xz" of both.
@@ -621,11 +518,9 @@ class Features:
     Attributes
     ----------
     user, arm, pair : dict
-        The features by name; None for those that are only named so far.
-    fitted : bool
-        True once all columns are known: from the start, unless something has to be found in data.
+        The features by name.
     d1, d2 : int
-        The lengths of x and z, for the policy. They never change once the features are fitted.
+        The lengths of x and z, for the policy.
     names_x, names_z : list of str
         The names of the columns of x and z, and so of the numbers in `policy.theta` and `policy.beta(arm)`.
     user_columns, arm_columns : list of str
@@ -651,148 +546,63 @@ class Features:
     Features(user=['age'], arm=['topic'], map='das'): d1=8, d2=4
     """
 
-    d1: int
-    d2: int
-    names_x: list[str]
-    names_z: list[str]
-    user_columns: list[str]
-    arm_columns: list[str]
-
     def __init__(
         self,
         *,
-        user: Iterable[str] | Mapping[str, Any] | None = None,
-        arm: Iterable[str] | Mapping[str, Any] | None = None,
-        pair: Iterable[str] | Mapping[str, Any] | None = None,
-        interactions: str | Iterable[tuple[str, str]] = "all",
+        user: Mapping[str, Any] | None = None,
+        arm: Mapping[str, Any] | None = None,
+        pair: Mapping[str, Any] | None = None,
         map: str | None = None,
         constant: bool = True,
     ) -> None:
         if not isinstance(constant, bool):
             raise TypeError(f"constant must be True or False, got {checks.short(constant)}")
         self.constant = constant
-        self._user, self._arm = _Side("user", user, constant), _Side("arm", arm, constant)
-        self._pair = _Side("pair", pair, False)
-        self._sides = self._user, self._arm, self._pair
-        self.user, self.arm, self.pair = (side.features for side in self._sides)
+        sides = self._sides = _Side("user", user, constant), _Side("arm", arm, constant), _Side("pair", pair, False)
+        self._user, self._arm, self._pair = sides
+        self.user, self.arm, self.pair = (side.features for side in sides)
         if map is None:
-            map = "das" if self._arm.features else "li"
-        self._base, pair_in = split_name(map)
-        if pair_in and not self._pair.features:
-            raise ValueError(f'map "{map}" needs pair features: name them in pair, or use map="{self._base}"')
-        self.map = f"{map}+pair" if self._pair.features and not pair_in else map
-        if self._base == "das" and not self._arm.features and not self._pair.features:
+            map = "das" if self.arm else "li"
+        base, pair_in = split_name(map)
+        if pair_in and not self.pair:
+            raise ValueError(f'map "{map}" needs pair features: name them in pair, or use map="{base}"')
+        self.map = f"{map}+pair" if self.pair and not pair_in else map
+        if base == "das" and not self.arm and not self.pair:
             raise ValueError(
                 'map "das" needs features of the arms, because x and z are otherwise the same for all candidates: name '
                 'some in arm, or use map="li"'
             )
-        for side, needed in ((self._user, self._base != "das"), (self._arm, self._base != "disjoint")):
+        for side, needed in ((self._user, base != "das"), (self._arm, base != "disjoint")):
             if needed and not side.features and not constant:
-                raise ValueError(f'map "{self._base}" needs {side.what} features: name some, or leave constant at True')
-        self.interactions = self._checked_interactions(interactions)
-        self.fitted = not any(side.unfitted for side in self._sides)
-        if self.fitted:
-            self._lay_out()
-
-    def _checked_interactions(self, given: Any) -> str | list[tuple[str, str]]:
-        if isinstance(given, str):
-            if given != "all":
-                raise ValueError(f'interactions must be "all" or a list of pairs, got {given!r}')
-            return given
-        if self._base == "disjoint":
-            raise ValueError('map "disjoint" has no products, so there are no interactions: leave them out')
-        given = list(given)
-        if any(isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2 for pair in given):
-            raise ValueError(f"interactions are {checks.short(given)}: pass pairs, as (user feature, arm feature)")
-        for side, name in ((side, name) for pair in given for side, name in zip(self._sides, pair, strict=False)):
-            if name not in side.features:
-                raise ValueError(
-                    f"interactions has an unknown {side.what} feature {checks.short(name)}"
-                    f"{checks.nearest(name, side.features)}: the {side.what} features are "
-                    f"{', '.join(side.features) or 'none'}"
-                )
-        return [tuple(pair) for pair in given]
-
-    def _lay_out(self) -> None:
-        """Set the columns of x and z, the products in x as columns of u and v."""
-        user, arm, pair = self._sides
-        products = [(i, j) for j in range(arm.width) for i in range(user.width) if self._base != "disjoint"]
-        if self.interactions != "all":
-            allowed = {(a, b) for a in (None, *self.user) for b in (None, *self.arm) if a is None or b is None}
-            allowed |= set(self.interactions)  # type: ignore[arg-type]
-            products = [(i, j) for i, j in products if (user.sources[i], arm.sources[j]) in allowed]
-        self._in_user, self._in_arm = np.array(products, np.int64).reshape(-1, 2).T.copy()
-        _, pair_in = split_name(self.map)
-        self._pair_in_x, self._pair_in_z = "x" in pair_in, "z" in pair_in
-        factors = [[name for name in (user.names[i], arm.names[j]) if name != CONSTANT] for i, j in products]
-        own = {"das": arm.names, "shared": []}.get(self._base, user.names)
-        self.names_x = ["*".join(each) or CONSTANT for each in factors] + pair.names * self._pair_in_x
-        self.names_z = own + pair.names * self._pair_in_z
-        self.d1, self.d2 = len(self.names_x), len(self.names_z)
-        self.user_columns, self.arm_columns = user.bare, arm.bare
-        if self.d1 == self.d2 == 0:
-            raise ValueError("x and z would both be empty: name interactions, or leave constant at True")
-
-    def __getattr__(self, name: str) -> Any:
-        """Explain what is missing where an attribute of fitted features is read before `fit`."""
-        if name in Features.__annotations__:
-            self._needs_fitting()
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def _needs_fitting(self) -> None:
-        if not self.fitted:
-            names = [f"{side.what} feature {name!r}" for side in self._sides for name in side.unfitted]
-            raise ValueError(
-                f"the features are not fitted: call fit to find {', '.join(names)} in data, or declare them"
-            )
+                raise ValueError(f'map "{base}" needs {side.what} features: name some, or leave constant at True')
+        made = self._map = FeatureMap(self.map, *(side.width for side in sides))
+        self.d1, self.d2 = made.d1, made.d2
+        users, arms, pairs = (side.names for side in sides)
+        products = [(a, b) for b in arms for a in users] if base != "disjoint" else []
+        factors = ([name for name in product if name != CONSTANT] for product in products)
+        self.names_x = ["*".join(names) or CONSTANT for names in factors] + pairs * ("x" in made.pair_in)
+        self.names_z = {"das": arms, "shared": []}.get(base, users) + pairs * ("z" in made.pair_in)
+        self.user_columns, self.arm_columns = self._user.bare, self._arm.bare
 
     def __repr__(self) -> str:
-        size = f"d1={self.d1}, d2={self.d2}" if self.fitted else "not fitted"
         pair = f", pair={list(self.pair)}" if self.pair else ""
-        return f"Features(user={list(self.user)}, arm={list(self.arm)}{pair}, map={self.map!r}): {size}"
-
-    def fit(self, user: Any = None, arm: Any = None, pair: Any = None) -> Self:
-        """Find in data what was left open: which features are categories, their values, means for missing numbers.
-
-        Parameters
-        ----------
-        user, arm, pair : pandas, polars or pyarrow table, or list of dicts
-            Many users, many arms and many pairs of both, one row each. Each may be left out if nothing is to be found
-            in it. If the data do not fit the features, these stay as they were.
-
-        Examples
-        --------
-        >>> users = [{"age": 31, "country": "fr"}, {"age": 52, "country": "de"}]
-        >>> Features(user=["age", "country"]).fit(user=users).names_z
-        ['constant', 'user.age', 'user.country=de', 'user.country=fr', 'user.country=other']
-        """
-        if self.fitted:
-            raise ValueError(
-                "the features are fitted already, and the d1 and d2 of policies depend on them: for other columns make "
-                "new Features and a new policy"
-            )
-        data = {"user": user, "arm": arm, "pair": pair}
-        sides: dict[str, Any] = {side.what: side.fit(data[side.what]) for side in self._sides}
-        fitted = type(self)(**sides, interactions=self.interactions, map=self.map, constant=self.constant)
-        for side in fitted._sides:
-            if data[side.what] is not None and side.features:
-                side.vectors(data[side.what])  # refuses values that cannot be used
-        self.__dict__.update(fitted.__dict__)
-        return self
+        sides = f"user={list(self.user)}, arm={list(self.arm)}{pair}"
+        return f"Features({sides}, map={self.map!r}): d1={self.d1}, d2={self.d2}"
 
     def user_vector(self, user: Any = None) -> FloatArray:
         """Return the vector u of one user: a dict, a row of a DataFrame, or a DataFrame with one row."""
-        if type(user) is np.ndarray and user.ndim == 1:
-            user = user[None]
-        vectors = self.user_vectors([user] if not self.user or _is_record(user) else user)
-        if len(vectors) != 1:
-            raise ValueError(f"user has {len(vectors)} rows, expected one: pass one user, or use rows(users, arms)")
-        vector: FloatArray = vectors[0]
+        vector: FloatArray = user
+        if not ready(user, (self._user.width,)):
+            if type(user) is _ndarray and user.ndim == 1:
+                user = user[None]
+            vectors = self.user_vectors([user] if not self.user or _is_record(user) else user)
+            if len(vectors) != 1:
+                raise ValueError(f"user has {len(vectors)} rows, expected one: pass one user, or use rows(users, arms)")
+            vector = vectors[0]
         return vector
 
     def user_vectors(self, users: Any) -> FloatArray:
         """Return the vectors u of several users, one row each."""
-        self._needs_fitting()
         return self._user.vectors(users)
 
     def arm_vectors(self, arms: Any) -> FloatArray:
@@ -803,23 +613,18 @@ class Features:
         arms : pandas, polars or pyarrow table, list of dicts, or mapping of ids to dicts
             The arms. If they have no features, a list of their ids or their number will do.
         """
-        self._needs_fitting()
         return self._arm.vectors(arms)
 
-    def _pairs_of(self, pairs: Any, n: int, arms: Any = None) -> FloatArray | None:
-        """Return the vectors p of n arms; where both are given by id, in the order of the arms."""
+    def _pairs_of(self, pairs: Any, n: int) -> FloatArray | None:
+        """Return the vectors p of n arms."""
         if pairs is None and not self.pair:
             return None
-        if _by_id(pairs) and (_by_id(arms) or (isinstance(arms, Sequence) and not any(map(_is_record, arms)))):
-            if differing := set(arms) ^ set(pairs):
-                raise ValueError(
-                    f"pairs and arms are of different arms, such as {min(differing, key=str)!r}: pass the same ids"
-                )
-            pairs = [pairs[name] for name in arms]
         if not self.pair:
             raise ValueError("pairs are given, but there are no pair features: name them in pair, or leave pairs out")
         if pairs is None:
             raise ValueError(f"pairs are missing: pass {', '.join(self.pair)} of the user and every arm")
+        if isinstance(pairs, Mapping):
+            raise TypeError("pairs is a dict: pass a list of dicts or a table in the order of the arms")
         p = self._pair.vectors(pairs)
         if len(p) != n:
             raise ValueError(f"there are {n} arms and {len(p)} pairs: pass one of each per row")
@@ -834,13 +639,13 @@ class Features:
             The user, or what `user_vector` has returned. None if users have no features.
         arms : as for `arm_vectors`
             The candidates, or what `arm_vectors` has returned, which is much faster.
-        pairs : pandas, polars or pyarrow table, list of dicts, or mapping of ids to dicts
+        pairs : pandas, polars or pyarrow table, or list of dicts
             What is known of the user and each candidate, in the order of the candidates, if there are pair features.
-            If both are mappings of ids to dicts, the ids say what belongs together. An array with one row per candidate
-            is taken as it is.
+            An array with one row per candidate is taken as it is.
         """
-        u, v = self.user_vector(user), self.arm_vectors(arms)
-        return self._combined(u[None], v, self._pairs_of(pairs, len(v), arms))
+        u, v = self.user_vector(user), self._arm.vectors(arms)
+        x, z = self._map.computed(u[None], v, self._pairs_of(pairs, len(v)))
+        return x[0], z[0]
 
     def crossed(self, users: Any, arms: Any) -> tuple[FloatArray, FloatArray]:
         """Return x (B, n, d1) and z (B, n, d2) for B users and the same n arms, for `choose_batch`.
@@ -854,7 +659,7 @@ class Features:
         """
         if self.pair:
             raise ValueError("pair features belong to one user and one arm: call the features for each user")
-        return self._combined(self.user_vectors(users)[:, None], self.arm_vectors(arms)[None])
+        return self._map.computed(self.user_vectors(users), self.arm_vectors(arms))
 
     def rows(self, users: Any, arms: Any, pairs: Any = None) -> tuple[FloatArray, FloatArray]:
         """Return x (n, d1) and z (n, d2) for n users and one arm each, for `learn_batch`.
@@ -873,22 +678,16 @@ class Features:
         u = self.user_vectors(users if self.user else len(v))
         if len(u) != len(v):
             raise ValueError(f"there are {len(u)} users and {len(v)} arms: pass one of each per row")
-        return self._combined(u, v, self._pairs_of(pairs, len(v)))
-
-    def _combined(self, u: FloatArray, v: FloatArray, p: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Return x and z for vectors of users and arms that broadcast."""
-        x = v.take(self._in_arm, axis=-1) * u.take(self._in_user, axis=-1)
-        own = v if self._base == "das" else v[..., :0] if self._base == "shared" else u
-        z = np.empty((*x.shape[:-1], own.shape[-1]))
-        z[...] = own
-        if p is not None and self._pair_in_x:
-            x = np.concatenate([x, p], axis=1)
-        if p is not None and self._pair_in_z:
-            z = np.concatenate([z, p], axis=1)
-        return x, z
+        p, made = self._pairs_of(pairs, len(v)), self._map
+        products = v[:, :, None] * u[:, None, :] if made.base != "disjoint" else v[:, :0]
+        parts_x, parts_z = [products.reshape(len(v), -1)], [{"das": v, "shared": v[:, :0]}.get(made.base, u)]
+        if p is not None:
+            parts_x += [p] * ("x" in made.pair_in)
+            parts_z += [p] * ("z" in made.pair_in)
+        return np.concatenate(parts_x, axis=1), np.concatenate(parts_z, axis=1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fitted features as JSON can hold them.
+        """Return the features as JSON can hold them.
 
         Examples
         --------
@@ -896,26 +695,19 @@ class Features:
         >>> Features.from_dict(features.to_dict()).names_x == features.names_x
         True
         """
-        self._needs_fitting()
-        return {
-            "map": self.map,
-            "constant": self.constant,
-            "interactions": "all" if self.interactions == "all" else [list(pair) for pair in self.interactions],
-            **{side.what: plain_features(side.features) for side in self._sides if side.features},  # type: ignore[arg-type]
-        }
+        sides = {side.what: plain_features(side.features) for side in self._sides if side.features}
+        return {"map": self.map, "constant": self.constant, **sides}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the features that `to_dict` turned into this."""
         try:
-            sides: dict[str, Any] = {what: _from_plain(plain.get(what, ())) for what in ("user", "arm", "pair")}
-            features = cls(**sides, **{name: plain[name] for name in ("map", "constant", "interactions")})
-            features._needs_fitting()
+            sides = {what: _from_plain(plain.get(what, ())) for what in ("user", "arm", "pair")}
+            return cls(**sides, map=plain["map"], constant=plain["constant"])
         except (AttributeError, KeyError, TypeError, ValueError) as problem:
             raise ValueError(f"these are not features as to_dict() returns them ({problem}): save them again") from None
-        return features
 
-    def attach(self, policy: CarriesFeatures) -> None:
+    def attach(self, policy: Policy) -> None:
         """Keep the features in a policy's notes, so that they are saved and loaded with it.
 
         The notes then have the entries of a policy that was fitted to a log: the map and the columns of users and arms.
@@ -927,7 +719,7 @@ class Features:
             policy.notes["pair"] = self._pair.bare
 
     @classmethod
-    def of(cls, policy: CarriesFeatures) -> Self:
+    def of(cls, policy: Policy) -> Self:
         """Return the features of a policy: those that were attached to it, or those of the log that it was fitted to.
 
         Those of a log of your own (CSV or Parquet) are the numbers and categories that its mapping names. In other
@@ -948,7 +740,7 @@ class Features:
         features._check_size(policy)
         return features
 
-    def _check_size(self, policy: CarriesFeatures) -> None:
+    def _check_size(self, policy: Policy) -> None:
         if (policy.d1, policy.d2) != (self.d1, self.d2):
             raise ValueError(
                 f"the features have d1={self.d1}, d2={self.d2}, but the policy has d1={policy.d1}, d2={policy.d2}: "

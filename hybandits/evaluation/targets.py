@@ -295,7 +295,7 @@ def note_fit(policy: Policy, view: View, rounds: int) -> None:
         policy.notes["pair"] = view.log.pair
     if COLUMNS in view.log.about:
         named = {what: each for what, each in view.log.about[COLUMNS].items() if what != "pair" or view.map.pair}
-        policy.notes[COLUMNS] = {"map": view.map.name, "interactions": "all", **named}
+        policy.notes[COLUMNS] = {"map": view.map.name, **named}
 
 
 def noted_features(policies: Mapping[str, Policy]) -> dict[str, str]:

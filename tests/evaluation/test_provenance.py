@@ -51,7 +51,7 @@ def test_a_policy_fitted_to_pair_features_takes_them_by_name(tmp_path: Path, fea
     check_fitted({"it": policy}, view)
     online = Features.of(policy)
     arms = {"shoe": {"size": 2.5}, "hat": {"size": 1}}
-    pairs = {"hat": {"price": 5, "near": 0.3}, "shoe": {"price": 4, "near": 0.4}}
+    pairs = [{"price": 4, "near": 0.4}, {"price": 5, "near": 0.3}]
     (batch,) = view.log.batches()
     expected = view.map(batch.user[1], view.vectors[[1, 0]], batch.pair[1] if view.map.pair else None)
     given = online({"age": 52}, arms, pairs) if view.map.pair else online({"age": 52}, arms)
