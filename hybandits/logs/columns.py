@@ -55,19 +55,17 @@ class Mapping:
     time, propensity : str, optional
         Columns with seconds since 1970 or ISO timestamps, and with the probability with which the arm was chosen.
     candidates : str, optional
-        The arms that could have been shown: a list column of Parquet, or text that holds a JSON list, or names with
-        `separator` or else with spaces between them. By default all arms of `arms_file`, or else of the log.
+        The arms that could have been shown: a list column of Parquet, or text such as a|b|c. By default all arms of
+        `arms_file`, or else of the log.
     user, categorical : list of str
         Columns with features of the user: those whose values are numbers, and those whose values are categories, which
         become columns of 0 and 1.
     pair : mapping of str to str
-        Features of a user and a candidate together: the name of each, and a pattern such as "affinity_{arm}", for a
-        column per arm, or the name of a column that holds a list with one number per candidate, in their order.
+        Features of a user and a candidate together: the name of each, and the pattern of the columns that have it, one
+        per arm, such as "affinity_{arm}".
     arms_file : path, optional
-        A CSV or Parquet file with one row per arm: its name in the column `arm_id`, by default the first, and numbers
-        in `arm_features`, by default all other columns that have a name.
-    constant : bool
-        Put a feature that is always 1 before the user's and before the arm's features.
+        A CSV or Parquet file with one row per arm: its name in the first column that has a name, and numbers in the
+        others.
     uniform : bool
         The arm was chosen uniformly: its propensity is 1 / number of candidates.
     """
@@ -77,59 +75,40 @@ class Mapping:
     time: str | None = None
     propensity: str | None = None
     candidates: str | None = None
-    separator: str = "|"
     user: Sequence[str] = ()
     categorical: Sequence[str] = ()
     pair: collections.abc.Mapping[str, str] = field(default_factory=dict)
     arms_file: Path | str | None = None
-    arm_id: str | None = None
-    arm_features: Sequence[str] | None = None
-    constant: bool = True
     uniform: bool = False
 
     def __post_init__(self) -> None:
-        for key in (*_ROLES, "arm_id", "arms_file", "separator"):
+        for key in (*_ROLES, "arms_file"):
             value = getattr(self, key)
-            left_out = value is None and key not in ("arm", "reward", "separator")
-            if not (left_out or isinstance(value, Path) or (isinstance(value, str) and value)):
+            left_out = value is None and key not in ("arm", "reward")
+            if not (left_out or (isinstance(value, str | Path) and value != "")):
                 raise ValueError(f"{key} must be a text, got {short(value)}")
-        for key in ("constant", "uniform"):
-            if not isinstance(getattr(self, key), bool):
-                raise ValueError(f"{key} must be true or false, got {short(getattr(self, key))}")
-        for key in ("user", "categorical", "arm_features"):
+        if not isinstance(self.uniform, bool):
+            raise ValueError(f"uniform must be true or false, got {short(self.uniform)}")
+        for key in ("user", "categorical"):
             value = getattr(self, key)
-            if key == "arm_features" and value is None:
-                continue
             if not isinstance(value, list | tuple) or not all(isinstance(name, str) and name for name in value):
                 raise ValueError(f"{key} must be a list of column names, got {short(value)}")
             if len(set(value)) < len(value):
                 raise ValueError(f"{key} names a column twice, got {short(value)}: name it once")
             object.__setattr__(self, key, tuple(value))
         if not isinstance(self.pair, collections.abc.Mapping) or not all(
-            isinstance(text, str) and text and text.count(ARM) < 2 for item in self.pair.items() for text in item
+            isinstance(column, str) and column.count(ARM) == 1 for column in self.pair.values()
         ):
-            raise ValueError(f"pair must name features and their columns, as price = 'prices', got {short(self.pair)}")
+            raise ValueError(f"pair must name features and columns, as near = 'near_{ARM}', got {short(self.pair)}")
         if self.uniform and self.propensity:
             raise ValueError(f"propensity ({self.propensity!r}) and uniform are both given: leave out one of them")
-        if self.arms_file is None and (self.arm_id is not None or self.arm_features is not None):
-            raise ValueError("arm_id and arm_features name columns of arms_file, but arms_file is missing: give it too")
-        roles = {getattr(self, role): role for role in reversed(_ROLES) if getattr(self, role) is not None}
         if self.arm == self.reward:
             raise ValueError(f"arm and reward are both the column {self.arm!r}: name two different columns")
-        for column in (*self.features, *self.pair.values()):
-            if roles.get(column) in ("arm", "reward") or (column in roles and column in self.pair.values()):
-                raise ValueError(
-                    f"the feature {column!r} is the {roles[column]}: a feature must be known before the arm is shown"
-                )
-        if self.constant and "constant" in (*self.features, *(self.arm_features or ())):
-            raise ValueError("a column is called 'constant': leave it out, or pass constant=False")
-        if not self.features and not self.constant:
-            raise ValueError("there are no user features: name columns in user, or leave constant at True")
-        if self.pair_lists and self.candidates is None and self.arms_file is None:
-            raise ValueError(
-                f"pair gives {next(iter(self.pair_lists))!r} as lists in the order of unknown candidates: "
-                f"name the column of candidates, give arms_file, or use a column per arm ({ARM})"
-            )
+        for key in ("arm", "reward"):
+            if (column := getattr(self, key)) in self.features:
+                raise ValueError(f"the feature {column!r} is the {key}: name what is known before the arm is shown")
+        if "constant" in self.features:
+            raise ValueError("a column is called 'constant', as the feature that is always 1: rename it")
 
     @classmethod
     def of(cls, settings: dict[str, Any]) -> Self:
@@ -153,15 +132,10 @@ class Mapping:
         return tuple(dict.fromkeys((*self.user, *self.categorical)))
 
     @property
-    def pair_lists(self) -> dict[str, str]:
-        """The pair features that are columns of lists."""
-        return {name: column for name, column in self.pair.items() if ARM not in column}
-
-    @property
     def columns(self) -> list[str]:
-        """All columns of the log that are used, each once, but for those of pair features with a column per arm."""
+        """All columns of the log that are used, each once, but for those of pair features."""
         named = [column for role in _ROLES if (column := getattr(self, role)) is not None]
-        return list(dict.fromkeys([*named, *self.features, *self.pair_lists.values()]))
+        return list(dict.fromkeys([*named, *self.features]))
 
 
 # ------------------------------------------------------------------ categories
@@ -170,40 +144,36 @@ class Mapping:
 class OneHot:
     """The columns of 0 and 1 of a categorical column: one per category, in the order of their names.
 
-    Beside a constant the first category has no column, because all of them would add up to the constant.
+    The first category has no column, because all of them would add up to the constant.
     """
 
-    def __init__(self, column: str, values: Iterable[str], *, drop_first: bool) -> None:
-        self.column, self._drop = column, int(drop_first)
+    def __init__(self, column: str, values: Iterable[str]) -> None:
+        self.column = column
         self._values = sorted(values)
-        self.names = [f"{column}={text}" for text in self._values[self._drop :]]
+        self.names = [f"{column}={text}" for text in self._values[1:]]
 
     def matrix(self, text: pa.Array) -> FloatArray:
         """The columns for these cells, one row per cell."""
         known = pa.array(self._values, pa.string())
         codes = pc.index_in(text, value_set=known).fill_null(0).to_numpy(zero_copy_only=False)
-        matrix: FloatArray = np.eye(max(len(known), 1))[codes][:, self._drop : len(known)]
+        matrix: FloatArray = np.eye(max(len(known), 1))[codes][:, 1:]
         return matrix
 
     def feature(self, *, integers: bool) -> Category | None:
         """The same columns as a named feature, for use online; None if there is no category.
 
-        The dropped category is the base. With `integers`, categories are integers if all of them are whole numbers. One
-        that the log does not have becomes zeros.
+        With `integers`, categories are integers if all of them are whole numbers. One that the log does not have
+        becomes zeros.
         """
-        values: list[Id] = list(self._values)
         ids = [id_of(value) for value in self._values]
-        if integers and all(isinstance(value, int) for value in ids):
-            values = ids
-        if not values:
-            return None
-        return Category(values=values[self._drop :], base=values[0] if self._drop else None, unknown=ZERO)
+        values: list[Id] = ids if integers and all(isinstance(value, int) for value in ids) else list(self._values)
+        return Category(values=values[1:], base=values[0], unknown=ZERO) if values else None
 
 
-def one_hots(categories: dict[str, set[str]], *, drop_first: bool) -> list[OneHot]:
+def one_hots(categories: dict[str, set[str]]) -> list[OneHot]:
     """A `OneHot` for every column, from its categories; LogError if they are more than WIDEST in all.
 
-    >>> [hot.names for hot in one_hots({"os": {"a", "b"}, "tld": {"d", "e"}}, drop_first=True)]
+    >>> [hot.names for hot in one_hots({"os": {"a", "b"}, "tld": {"d", "e"}})]
     [['os=b'], ['tld=e']]
     """
     if sum(map(len, categories.values())) > WIDEST:
@@ -212,7 +182,7 @@ def one_hots(categories: dict[str, set[str]], *, drop_first: bool) -> list[OneHo
             f"the categorical columns have more than {WIDEST} categories, most of them {column!r}: merge its rare "
             "categories into one, or leave it out"
         )
-    return [OneHot(column, values, drop_first=drop_first) for column, values in categories.items()]
+    return [OneHot(column, values) for column, values in categories.items()]
 
 
 # ------------------------------------------------------------------ the reader
@@ -286,7 +256,7 @@ class ColumnsReader:
         self.size = sum(file.stat().st_size for file in self.files)
         for file in self._tables:
             require(file, mapping.columns)
-        self._by_arm = {name: self._columns_by_arm(name) for name in mapping.pair if name not in mapping.pair_lists}
+        self._by_arm = {name: self._columns_by_arm(pattern) for name, pattern in mapping.pair.items()}
         self._integers = not self._holds_text(mapping.arm)
         arm_features, self._arms, named_arm, self._arms_file = self._known_arms()
         self._hots: dict[str, OneHot] = {}
@@ -295,10 +265,9 @@ class ColumnsReader:
         if self._arms is not None and mapping.candidates is None:  # columns of other arms are left alone
             for name, by_arm in self._by_arm.items():
                 self._by_arm[name] = {arm: column for arm, column in by_arm.items() if arm in self._arms}
-        first = ["constant"] if mapping.constant else []
         named = (self._hots[name].names if name in self._hots else [name] for name in mapping.features)
-        self.user = [*first, *itertools.chain.from_iterable(named)]
-        self.arm = first + arm_features
+        self.user = ["constant", *itertools.chain.from_iterable(named)]
+        self.arm = ["constant", *arm_features]
         self.pair = list(mapping.pair)
         self.binary_user = set(mapping.user) <= set(mapping.categorical)
         for names, what in ((self.user, "user"), (self.arm, "arm")):
@@ -307,7 +276,7 @@ class ColumnsReader:
                 raise LogError(f"two {what} features are called {twice[0]!r}: rename a column")
         named_user = {name: feature for name in mapping.features if (feature := self._named(name)) is not None}
         columns: dict[str, Any] = {
-            "constant": mapping.constant,
+            "constant": True,
             "user": plain_features(named_user),
             "arm": plain_features(named_arm),
         }
@@ -320,9 +289,8 @@ class ColumnsReader:
         """Return whether a file that begins like this may be a log of this format."""
         return start.startswith(b"PAR1") or path.name.lower().endswith(SUFFIXES)
 
-    def _columns_by_arm(self, name: str) -> dict[str, str]:
-        """The columns of a pair feature that has a column per arm, by the text of the arm's id."""
-        pattern = self.mapping.pair[name]
+    def _columns_by_arm(self, pattern: str) -> dict[str, str]:
+        """The columns of a pair feature by the text of the arm's id."""
         before, _, after = pattern.partition(ARM)
         first = self._tables[0]
         columns = {
@@ -356,13 +324,9 @@ class ColumnsReader:
         if self.mapping.arms_file is None:
             return KnownArms([], None, {}, None)
         file = open_table(self.mapping.arms_file)
-        named = [name for name in file.columns if name]
-        label = self.mapping.arm_id or (named[0] if named else "")
-        wanted = self.mapping.arm_features
-        features = [name for name in named if name != label] if wanted is None else list(wanted)
+        label, *features = [name for name in file.columns if name] or [""]
         rows = read_arms(file, label, features, ())
-        numbers = [np.ones(len(rows.names))] * self.mapping.constant + [rows.numbers[name] for name in features]
-        vectors = np.array(numbers).reshape(-1, len(rows.names)).T
+        vectors = np.column_stack([np.ones(len(rows.names)), *(rows.numbers[name] for name in features)])
         known = dict(zip(rows.names, vectors, strict=True))
         return KnownArms(features, known, dict.fromkeys(features, Number()), self.mapping.arms_file)
 
@@ -378,10 +342,10 @@ class ColumnsReader:
             arms.update(dict.fromkeys(ids.filter(good).unique().to_pylist()))
             for name, values in categories.items():
                 values.update(rows.text(name).filter(good).unique().to_pylist())
-            hots = one_hots(categories, drop_first=self.mapping.constant)
+            hots = one_hots(categories)
         self._hots = {hot.column: hot for hot in hots}
         if self._arms is None and self.mapping.candidates is None and arms:
-            self._arms = {name: np.ones(int(self.mapping.constant)) for name in arms}
+            self._arms = {name: np.ones(1) for name in arms}
 
     def batches(
         self, tables: Tables, report: ReadReport, progress: Callable[[int], None]
@@ -403,7 +367,7 @@ class ColumnsReader:
 
     def _enter(self, names: list[str], tables: Tables) -> int:
         """The pool of these arms."""
-        known, bare = self._arms or {}, np.ones(int(self.mapping.constant))
+        known, bare = self._arms or {}, np.ones(1)
         ids = [id_of(name) if self._integers else name for name in names]
         return tables.pool([tables.arm(id, known.get(name, bare)) for id, name in zip(ids, names, strict=True)])
 
@@ -418,7 +382,7 @@ class ColumnsReader:
             propensity = rows.numbers(m.propensity)
             odd = ~((propensity > 0) & (propensity <= 1))
             rows.fault(odd, "propensity outside (0, 1]", lambda i: f"column {m.propensity!r}: got {propensity[i]}")
-        user = [np.ones((rows.n, int(m.constant)))]
+        user = [np.ones((rows.n, 1))]
         for name in m.features:
             if name not in m.categorical:
                 user.append(rows.numbers(name)[:, None])
@@ -449,14 +413,14 @@ class ColumnsReader:
             distinct[tuple(self._arms or ())] = 0
             codes = np.zeros(rows.n, np.int64)
         else:
-            lists = rows.lists(m.candidates, m.separator, integers=self._integers).to_pylist()
-            codes = np.array([distinct.setdefault(tuple(names or ()), len(distinct)) for names in lists], int)
+            lists = rows.lists(m.candidates, integers=self._integers)
+            codes = np.array([distinct.setdefault(tuple(names), len(distinct)) for names in lists], int)
         parsed = [list(names) for names in distinct]
         wrong: dict[int, str] = {}
         missing: dict[int, str] = {}
         for code, names in enumerate(parsed):
             unknown = [] if self._arms is None else [name for name in names if name not in self._arms]
-            if not names or None in names or len(set(names)) < len(names):
+            if len(set(names)) < len(names):
                 wrong[code] = f"column {m.candidates!r}: got {short(names)}, expected different arms"
             elif unknown:
                 missing[code] = f"candidate {unknown[0]!r} is not in {self._arms_file}"
@@ -469,49 +433,30 @@ class ColumnsReader:
         where = f", which is not in {self._arms_file}" if from_file else ""
         reason = MISSING_ARM if from_file else NO_CANDIDATE
         rows.fault(chosen < 0, reason, lambda i: f"got {short(arm[i].as_py())}{where}")
-        pair = self._pairs(rows, parsed, codes)
+        pairs = [self._pairs(rows, name, parsed, codes) for name in m.pair]
+        pair = np.stack(pairs, axis=2) if pairs else np.empty((rows.n, 0, 0))
         entered = np.zeros(len(parsed), np.int64)
         for code in dict.fromkeys(codes[rows.good].tolist()):
             entered[code] = self._enter(parsed[code], tables)
         sizes = np.array([max(len(names), 1) for names in parsed], float)
         return _Candidates(entered[codes], chosen, sizes[codes], pair)
 
-    def _pairs(self, rows: Rows, lists: list[list[str]], codes: np.ndarray) -> FloatArray:
-        """The pair features of every row's candidates, which are lists[codes[row]]; 0 beyond the last."""
-        sizes = np.array([len(names) for names in lists], np.int64)[codes]
-        most = max(map(len, lists), default=0) if self.mapping.pair else 0
-        inside = np.arange(most) < sizes[:, None]
-        pair = np.zeros((rows.n, most, len(self.mapping.pair)))
-        for i, (name, column) in enumerate(self.mapping.pair.items()):
-            if name in self._by_arm:
-                pair[:, :, i] = self._pairs_by_arm(rows, name, lists, codes, inside)
-                continue
-            numbers, lengths = rows.number_lists(column, self.mapping.separator)
-            fits = lengths == sizes
-            rows.fault(
-                ~fits,
-                "wrong number of values",
-                lambda i, column=column, lengths=lengths: (  # type: ignore[misc]
-                    f"column {column!r} has {lengths[i]} for {sizes[i]} candidates"
-                ),
-            )
-            pair[:, :, i][inside & fits[:, None]] = numbers[np.repeat(fits, lengths)]
-        return pair
+    def _pairs(self, rows: Rows, name: str, lists: list[list[str]], codes: np.ndarray) -> FloatArray:
+        """A pair feature of every row's candidates, which are lists[codes[row]]; 0 beyond the last.
 
-    def _pairs_by_arm(
-        self, rows: Rows, name: str, lists: list[list[str]], codes: np.ndarray, inside: np.ndarray
-    ) -> FloatArray:
-        """A pair feature from a column per arm; cells of arms that are no candidates may be empty."""
+        Cells of arms that are no candidates may be empty.
+        """
         columns = self._by_arm[name]
         wide = np.column_stack([rows.numbers(column, optional=True) for column in columns.values()])
-        place = {arm: i for i, arm in enumerate(columns)}
+        column_of = {arm: i for i, arm in enumerate(columns)}
+        sizes = np.array([len(names) for names in lists], np.int64)[codes]
+        inside = np.arange(max(map(len, lists), default=0)) < sizes[:, None]
         places = np.full((len(lists), inside.shape[1]), -1)
         for code, names in enumerate(lists):
-            places[code, : len(names)] = [place.get(arm, -1) for arm in names]
+            places[code, : len(names)] = [column_of.get(arm, -1) for arm in names]
         of_row = places[codes]
         known = inside & (of_row >= 0)
         out: FloatArray = np.where(known, np.take_along_axis(wide, np.maximum(of_row, 0), axis=1), 0.0)
-
         missing = np.isnan(out) | inside & ~known
 
         def detail(i: int) -> str:
@@ -541,10 +486,7 @@ def read_arms(file: TableFile, label: str, numbers: Sequence[str], texts: Sequen
         for name in texts:
             arms.texts[name].extend(rows.text(name).to_pylist())
         for line, reason, detail in rows.faults():
-            raise LogError(
-                f"{file.path}, line {line:,}: {reason} ({detail}): every arm needs all its features; name the columns "
-                "with numbers in arm_features"
-            )
+            raise LogError(f"{file.path}, line {line:,}: {reason} ({detail}): give every arm numbers in all columns")
     twice = [name for name, n in Counter(arms.names).items() if n > 1]
     if twice or not arms.names:
         wrong = f"the arm {twice[0]!r} twice" if twice else "no arms"

@@ -64,6 +64,8 @@ def list_files(paths: Paths, wanted: Callable[[str], bool], names: str) -> Input
         for each in inside:
             if each not in read:
                 inputs.ignored[str(each)] = "not a log by its name" if each.is_file() else "not a file"
+    if len({file.resolve() for file in inputs.files}) < len(inputs.files):
+        raise LogError("a file is given twice: give every file once")
     return inputs
 
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 from hybandits.features import Feature, Number
 from hybandits.logs.columns import ARM, ColumnsReader, KnownArms, Mapping, one_hots, read_arms
 from hybandits.logs.files import Paths, given_paths, list_files
-from hybandits.logs.store import LogError
-from hybandits.logs.tables import TableFile, open_table, require
+from hybandits.logs.store import Batch, LogError, Tables
+from hybandits.logs.tables import Rows, TableFile, open_table, require
 
 ITEMS = "item_context.csv"
 """The file that marks a campaign's folder."""
@@ -51,6 +51,11 @@ class OpenBanditReader(ColumnsReader):
         """Return whether a file lies in the folder of a campaign."""
         return (path.parent / ITEMS).is_file()
 
+    def _batch(self, rows: Rows, tables: Tables) -> Batch:
+        click = rows.numbers("click")
+        rows.fault((click != 0) & (click != 1), "click other than 0 and 1", lambda i: f"got {click[i]:g}")
+        return super()._batch(rows, tables)
+
     def _known_arms(self) -> KnownArms:
         file = open_table(self._items)
         number, *others = _numbered(file, "item_feature")
@@ -59,7 +64,7 @@ class OpenBanditReader(ColumnsReader):
         features = [number]
         parts = [np.ones((len(values), 1)), ((values - values.mean()) / (values.std() or 1.0))[:, None]]
         named: dict[str, Feature] = {number: Number()}
-        for hot in one_hots({name: set(rows.texts[name]) for name in others}, drop_first=True):
+        for hot in one_hots({name: set(rows.texts[name]) for name in others}):
             features += hot.names
             if (feature := hot.feature(integers=False)) is not None:
                 named[hot.column] = feature

@@ -7,10 +7,8 @@ header as line 1; rows of Parquet files are numbered from 1.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import csv
-import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -35,8 +33,6 @@ ROWS = 1 << 16
 
 LATEST = 253_402_300_799
 """The last second of the year 9999: a later time cannot be in seconds."""
-
-_ABSENT = ("", "na", "n/a", "nan", "null", "none")
 
 
 class Fault(NamedTuple):
@@ -142,70 +138,26 @@ class Rows:
             values = _seconds_of(column)
         elif is_text(column.type):
             text = self.text(name, optional=True)
-            unparsable = np.zeros(self.n, bool)
-            try:
-                values = _seconds_of(text.cast(pa.timestamp("us", "UTC")))
-            except pa.ArrowInvalid:
-                values, unparsable = _each(text, _moment)
+            values, unparsable = _each(text, _moment)
             self.fault(unparsable, "unparsable time", lambda i: f"column {name!r}: got {short(text[i].as_py())}")
         else:
-            values = np.floor(self.numbers(name, optional=True))
+            values = self.numbers(name, optional=True)
         late = np.abs(np.nan_to_num(values)) > LATEST
         self.fault(late, "time out of range", lambda i: f"column {name!r}: got {values[i]:.0f}, expected seconds")
-        return np.where(np.isnan(values) | late, NO_TIME, np.nan_to_num(values)).astype(np.int64)
+        return np.where(np.isnan(values) | late, NO_TIME, np.floor(np.nan_to_num(values))).astype(np.int64)
 
-    def lists(self, name: str, separator: str, *, integers: bool = True) -> pa.Array:
-        """A column of lists of texts: list columns of Parquet, or text as `split_list` takes it. See `ids`."""
-        column = self.columns[name]
-        if is_list(column.type):
-            inner = Rows({name: column.flatten()}, np.zeros(len(column.flatten()), np.int64))
-            names = inner.ids(name, integers=integers).to_pylist()
-            ends = np.cumsum(pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False))
-            parts = [names[end - size : end] for end, size in zip(ends.tolist(), np.diff(ends, prepend=0), strict=True)]
-            odd = np.array([not part or None in part for part in parts], bool)
-            self.fault(odd, "missing value", lambda i: f"column {name!r}: the list is empty or has a null in it")
-            return pa.array(parts, pa.list_(pa.string()))
-        coded = self.text(name).dictionary_encode()
-        parsed = [split_list(text, separator) or [] for text in coded.dictionary.to_pylist()]
-        names = pa.array(itertools.chain.from_iterable(parsed), pa.string())
-        names = Rows({name: names}, np.zeros(len(names), np.int64)).ids(name, integers=integers)
-        ends = pa.array([0, *itertools.accumulate(map(len, parsed))], pa.int32())
-        return pa.ListArray.from_arrays(ends, names).take(coded.indices)
-
-    def number_lists(self, name: str, separator: str) -> tuple[FloatArray, np.ndarray]:
-        """A column of lists of numbers: all numbers one after the other, and how many each row has."""
+    def lists(self, name: str, *, integers: bool = True) -> list[list[str]]:
+        """A column of lists of ids: a list column of Parquet, or text with | between the ids. See `ids`."""
         column = self.columns[name]
         if not is_list(column.type):
-            column = self.lists(name, separator)
-        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+            column = pc.split_pattern(self.text(name), "|")
         flat = column.flatten()
-        inner = Rows({name: flat}, np.arange(len(flat)))
-        numbers = inner.numbers(name)
-        row = np.repeat(np.arange(self.n), lengths)
-        first = {int(row[fault.line]): fault for fault in reversed(inner.faults())}
-        for reason in {fault.reason for fault in first.values()}:
-            mask = np.array([i in first and first[i].reason == reason for i in range(self.n)], bool)
-            self.fault(mask, reason, lambda i: first[i].detail)
-        return numbers, lengths
-
-
-def split_list(text: str, separator: str) -> list[str] | None:
-    """The parts of a list that is written as text; None if it begins like a list and is none.
-
-    >>> split_list("a|b|c", "|"), split_list('["a", 2]', "|"), split_list("a b", "|")
-    (['a', 'b', 'c'], ['a', '2'], ['a', 'b'])
-    """
-    if text.startswith("["):
-        try:
-            values: list[Any] = list(ast.literal_eval(text))  # JSON, or a list as Python prints it
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            return None
-        if any(isinstance(value, bool) or not isinstance(value, str | int | float) for value in values):
-            return None
-        parts = [str(value) for value in values]
-    else:
-        parts = text.split(separator) if separator in text else text.split()
-    return [part for part in map(str.strip, parts) if part]
+        names = Rows({name: flat}, np.zeros(len(flat), np.int64)).ids(name, integers=integers).to_pylist()
+        sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        parts = [names[end - size : end] for end, size in zip(np.cumsum(sizes).tolist(), sizes.tolist(), strict=True)]
+        odd = np.array([not part or None in part for part in parts], bool)
+        self.fault(odd, "missing value", lambda i: f"column {name!r}: the list is empty or has an empty id in it")
+        return parts
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -244,12 +196,9 @@ def _each(text: pa.Array, parse: Callable[[str], float | None]) -> tuple[FloatAr
 
 
 def _number(text: str) -> float | None:
-    """A number, or true or false as 1 or 0; NaN for words such as "null"; None for anything else."""
-    lower = text.lower()
-    if lower in _ABSENT:
-        return math.nan
-    if lower in ("true", "false"):
-        return float(lower == "true")
+    """A number, or true or false as 1 or 0; None for anything else."""
+    if text.lower() in ("true", "false"):
+        return float(text.lower() == "true")
     try:
         return float(text) if text.isascii() and "_" not in text else None
     except ValueError:
@@ -257,15 +206,14 @@ def _number(text: str) -> float | None:
 
 
 def _moment(text: str) -> float | None:
-    """A number of seconds or an ISO timestamp, in UTC unless it says otherwise, as whole seconds since 1970."""
-    number = _number(text)
-    if number is not None:
-        return math.floor(number) if math.isfinite(number) else number
+    """A number of seconds or an ISO timestamp, in UTC unless it says otherwise, as seconds since 1970."""
+    if (number := _number(text)) is not None:
+        return number
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return math.floor((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 # ------------------------------------------------------------------ files

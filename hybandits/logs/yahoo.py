@@ -38,7 +38,6 @@ KNOWN = 1 << 12
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _TENS = 10.0 ** np.arange(16)
-_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)[-_]?([01]\d)[-_]?([0-3]\d)(?!\d)")
 _NO_LOG = re.compile(
     r"readme|licen[cs]e|copying|changelog|index\.|md5|sha\d|.*\.(md|json|jsonl|html?|pdf|rst|rtf|docx?|csv|parquet|feather"
     r"|arrow|npz|npy|png|jpe?g|gif|svg|zip|tar|tgz|7z|rar|bz2|xz|zst|py|ipynb|sh|ya?ml|toml|xml|md5|sha\d+|part|tmp"
@@ -288,7 +287,7 @@ class _Pools:
 
 
 class YahooReader:
-    """Reads R6A and R6B click logs, gzipped or not, in the order of the dates in the names of their files.
+    """Reads R6A and R6B click logs, gzipped or not, in the order given; files of a folder by name, which is by date.
 
     Attributes
     ----------
@@ -299,11 +298,9 @@ class YahooReader:
     """
 
     def __init__(self, paths: Paths) -> None:
-        files, self.ignored = list_files(
+        self.files, self.ignored = list_files(
             paths, lambda name: not _NO_LOG.match(name), "ydata-fp-td-clicks-v1_0.20090501.gz"
         )
-        distinct = {file.resolve(): file for file in reversed(files)}
-        self.files = sorted(distinct.values(), key=_by_date)
         self._names = source_names(self.files)
         kinds: dict[str, Path] = {}
         for path in self.files:
@@ -384,12 +381,6 @@ class YahooReader:
             detail = f"{short(line.article)} is not among the {len(pool.places)} candidates"
             raise Malformed("article shown is not a candidate", detail)
         return line, pool
-
-
-def _by_date(path: Path) -> tuple[bool, str, str, str]:
-    """Files with a date in their name come first, by date, then the others by name."""
-    dates = _DATE.findall(path.name)
-    return not dates, "".join(dates[-1]) if dates else "", path.name, str(path)
 
 
 def _origin(folders: Iterable[Path]) -> dict[str, Any]:

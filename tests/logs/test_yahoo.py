@@ -43,8 +43,8 @@ def test_gzip_or_not_whatever_the_name(tmp_path: Path) -> None:
     assert len(ways[0]) == 10
 
 
-def test_folders_in_the_order_of_dates(tmp_path: Path) -> None:
-    names = ["v1_0.20090503.gz", "a-2009-05-02", "z.20090501.gz", "no-date-b", "no-date-a.log"]
+def test_folders_are_read_by_name(tmp_path: Path) -> None:
+    names = ["v1_0.20090502.gz", "v1_0.20090501.gz", "a.log"]
     for i, name in enumerate(names):
         (tmp_path / name).write_bytes(A_LINE.replace(b"1241160900", b"%d" % i))
     others = (".hidden", "README", "readme.txt", "truth.json", "sums.md5", "x.part", "notes.md", "LICENSE.gz")
@@ -53,11 +53,13 @@ def test_folders_in_the_order_of_dates(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     assert set(YahooReader(tmp_path).ignored) == {str(tmp_path / name) for name in (*others, "folder")}
     rounds, report = read(tmp_path, strict=True)
-    assert [each.time for each in rounds] == [2, 1, 0, 4, 3]
-    assert [each["file"] for each in report.sources if "ignored" not in each] == [names[i] for i in (2, 1, 0, 4, 3)]
+    assert [each.time for each in rounds] == [2, 1, 0]
+    assert [each["file"] for each in report.sources if "ignored" not in each] == [names[i] for i in (2, 1, 0)]
     assert {each["file"] for each in report.sources if "ignored" in each} == {*others, "folder"}
-    subset, _ = read([tmp_path / names[0], str(tmp_path / names[1]), tmp_path / names[0]])
-    assert [each.time for each in subset] == [1, 0]  # a file given twice is read once
+    subset, _ = read([tmp_path / names[0], str(tmp_path / names[1])])
+    assert [each.time for each in subset] == [0, 1]
+    with pytest.raises(LogError, match="a file is given twice"):
+        YahooReader([tmp_path, tmp_path / names[0]])
 
 
 def test_kinds(tmp_path: Path) -> None:

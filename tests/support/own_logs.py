@@ -14,8 +14,8 @@ from hybandits.logs.store import Batch, Log, convert
 LOG = """time,item,click,p,slot,shown,age,country
 100,a,1,0.5,1,a|b,31,de
 101.9,b,0,0.5,2,a|b,22.5,fr
-2020-01-01T00:00:00Z,c,0,0.25,,"[""a"", ""b"", ""c""]",1e1,de
-,a,1,1,3,c a,-4,it
+2020-01-01T00:00:00Z,c,0,0.25,,"a|b|c",1e1,de
+,a,1,1,3,c|a,-4,it
 """
 
 FULL = {
