@@ -32,10 +32,12 @@ def test_a_folder_stands_for_its_files_in_the_order_of_names(folder: Path) -> No
         str(folder / "c.csv"): "not a file",
         str(folder / "notes.txt"): "not a log by its name",
     }
-    given = [folder / "notes.txt", str(folder / ".hidden.csv"), folder / "b.csv", folder / "b.csv"]
+    given = [folder / "notes.txt", str(folder / ".hidden.csv"), folder / "b.csv"]
     assert list_files(given, is_csv, "*.csv") == ([Path(path) for path in given], {})
     with pytest.raises(LogError, match=r"c.csv has no log in it: give a folder with files named \*.csv"):
         list_files([folder, folder / "c.csv"], is_csv, "*.csv")
+    with pytest.raises(LogError, match="a file is given twice"):
+        list_files([folder, folder / "b.csv"], is_csv, "*.csv")
 
 
 @pytest.mark.parametrize("size", [1, 5, 1 << 17])
