@@ -49,9 +49,6 @@ POINTS = 200
 FEWEST = 10
 """Blocks with a numerator other than 0 that the band of a running estimate needs."""
 
-NOTABLE = 0.1
-"""dm - dr in widths of the interval of dr, below which it does not matter."""
-
 TOO_LITTLE_SPREAD = (
     "No interval: almost all weighted rounds have the same reward, so their spread cannot be estimated. Give more "
     "rounds."
@@ -143,10 +140,9 @@ class EvaluationPlan:
         The lowest and highest reward possible; (0, 1) for "bernstein" if left out. With a range, dr keeps the model's
         means within it.
     keep : float, optional
-        A round that matches is kept in replay with the probability keep / propensity. By default every such round is
-        kept if the log was uniform. Otherwise `keep` is the smallest propensity, or more if a policy that learns would
-        learn fewer than 50 rounds (see `rejection`). Above the smallest propensity the estimate is biased: the interval
-        of a fixed policy includes the bias, and a policy that learns has no interval.
+        A round that matches is kept with the probability keep / propensity when a policy that learns is replayed (see
+        `rejection`). By default every such round is kept if the log was uniform; otherwise `keep` is the smallest
+        propensity. Above the smallest propensity the estimate is a rough number without an interval.
 
     Attributes
     ----------
@@ -296,7 +292,9 @@ def _checked(interval: str, level: float) -> float:
 Key = tuple[str, str]
 """The name of a policy and that of an estimator."""
 
-Bounds = tuple[FloatArray, FloatArray]
+Interval = tuple[float, float]
+
+Band = tuple[FloatArray, FloatArray]
 """Lower and upper bounds after some blocks of rounds."""
 
 
@@ -311,23 +309,13 @@ class Gathered:
         self.policies, self.refusals = self.plan.policies, dict[Key, str]()
         self.ratios: dict[Key, tuple[FloatArray, FloatArray]] = {}
         """Numerators and denominators by block of all estimates that are not refused."""
-        checks_of: dict[Key, Key] = {}
         for policy in self.policies:
             for each in self.plan.records:
                 key = policy.name, each.name
                 if (reason := each.refusal(policy)) is not None:
                     self.refusals[key] = reason
-                    continue
-                self.ratios[key] = policy.ratio(each)
-                if each.checked_by is not None and not policy.logged:
-                    checks_of[key] = policy.name, each.checked_by
-        first = self.policies[0].name
-        self.pairs = {key: (first, key[1]) for key in self.ratios if key[0] != first and (first, key[1]) in self.ratios}
-        """For every ratio that can be compared with the first policy's, the latter."""
-        self.checked = {key: other for key, other in checks_of.items() if other in self.ratios}
-        """For every ratio that rests on a model, the one that it is checked by (dm by dr)."""
-        # The lowest and the highest reward: those possible if known, otherwise those of the log.
-        self.rewards = self.plan.reward_range or (self.survey.lowest, self.survey.highest)
+                else:
+                    self.ratios[key] = policy.ratio(each)
 
     def value(self, key: Key) -> float:
         upper, lower = self.ratios[key]
@@ -336,15 +324,13 @@ class Gathered:
     def evaluation(self, *, interval: str = "bootstrap", level: float = 0.95, seed: int | None = 0) -> Evaluation:
         """Estimates with intervals of one kind; for "bernstein", the plan must have a reward_range."""
         level = _checked(interval, level)
-        bootstrap = Bootstrap(self, level, seed) if interval == "bootstrap" or self.checked else None
-        intervals = bootstrap if bootstrap and interval == "bootstrap" else Sequences(self, level)
-        notes = bootstrap.model_notes() if bootstrap else {}
+        intervals = Bootstrap(self, level, seed) if interval == "bootstrap" else Sequences(self, level)
         estimates = []
         for policy in self.policies:
             for each in self.plan.records:
                 key = policy.name, each.name
-                if key not in self.refusals:
-                    estimates.append(self._estimate(intervals, policy, each, [notes[key]] if key in notes else []))
+                if key in self.ratios:
+                    estimates.append(self._estimate(intervals, policy, each))
                 elif not self.plan.usual or policy.kind in each.usual_for:
                     estimates.append(Estimate(*key, refusal=self.refusals[key]))
         return Evaluation(
@@ -352,35 +338,29 @@ class Gathered:
             estimates=estimates, diagnostics={policy.name: self._diagnostics(policy) for policy in self.policies},
         )  # fmt: skip
 
-    def _estimate(
-        self, intervals: Bootstrap | Sequences, policy: LogSupport, each: Estimator, model_note: list[str]
-    ) -> Estimate:
+    def _estimate(self, intervals: Bootstrap | Sequences, policy: LogSupport, each: Estimator) -> Estimate:
         key, first = (policy.name, each.name), self.policies[0]
         refusal = intervals.refusal(policy, each)
-        blocks = self.plan.layout.blocks
-        ends = np.unique(np.linspace(0, blocks - 1, min(POINTS, blocks)).round().astype(int))
-        ends = ends[np.cumsum(self.ratios[key][1])[ends] > 0]  # once it has support
+        upper, lower = (np.cumsum(part) for part in self.ratios[key])
+        ends = np.unique(np.linspace(0, len(upper) - 1, min(POINTS, len(upper))).round().astype(int))
+        ends = ends[lower[ends] > 0]  # once it has support
         low = high = None
         band = np.full(len(ends), np.nan), np.full(len(ends), np.nan)
         if refusal is None:
-            (low, high), band = intervals.interval(policy, each, ends)
+            low, high = intervals.interval(policy, each)
+            band = intervals.band(policy, each, ends)
         difference = None
-        if key in self.pairs:
-            gap = self.value(key) - self.value(self.pairs[key])
-            difference = Difference(first.name, gap, None, None)
+        if policy is not first and (first.name, each.name) in self.ratios:
+            gap = self.value(key) - self.value((first.name, each.name))
             # Where one side's spread is unknown, so is the difference's.
-            if refusal is None and intervals.refusal(first, each) is None:
-                below, above = intervals.difference(policy, first, each, ends[-1:])
-                bias = 0.0
-                if each.replayed:
-                    bias = (policy.bias_bound + first.bias_bound) * (self.rewards[1] - self.rewards[0])
-                difference = Difference(first.name, gap, float(below[-1]) - bias, float(above[-1]) + bias)
-        upper, lower = (np.cumsum(part)[ends] for part in self.ratios[key])
+            known = refusal is None and intervals.refusal(first, each) is None
+            bounds = intervals.difference(policy, first, each) if known else (None, None)
+            difference = Difference(first.name, gap, *bounds)
         rounds = np.minimum((ends + 1) * self.plan.layout.size, self.plan.layout.rounds)
-        running = Running(rounds=rounds, weight=lower, value=upper / lower, low=band[0], high=band[1])
+        running = Running(rounds=rounds, weight=lower[ends], value=upper[ends] / lower[ends], low=band[0], high=band[1])
         return Estimate(
             *key, value=self.value(key), low=low, high=high, refusal=refusal, difference=difference,
-            notes=(*each.remarks(policy), *model_note), running=running,
+            notes=tuple(each.remarks(policy)), running=running,
         )  # fmt: skip
 
     def _diagnostics(self, policy: LogSupport) -> Diagnostics:
@@ -404,28 +384,24 @@ class Gathered:
             smallest_propensity=self.survey.smallest if self.survey.sound else None,
         )
 
-    def with_bias(self, policy: LogSupport, each: Estimator, low: Any, high: Any) -> tuple[Any, Any]:
-        """Bounds of the policy's value from those of the mean reward of the rounds kept; see `rejection`."""
-        if not each.replayed or not (s := policy.bias_bound):
-            return low, high
-        return (1 - s) * low + s * self.rewards[0], (1 - s) * high + s * self.rewards[1]
-
 
 class Bootstrap:
-    """Bootstrap-t intervals of all ratios, of their differences from the first policy's, and of dm - dr."""
+    """Bootstrap-t intervals of all ratios, and of their differences from the first policy's."""
 
     def __init__(self, gathered: Gathered, level: float, seed: int | None) -> None:
         self.gathered, self.level = gathered, level
-        self.index = {key: i for i, key in enumerate(gathered.ratios)}
-        pairs = [*gathered.pairs.items(), *gathered.checked.items()]
-        self.pairs = {pair: i for i, pair in enumerate(pairs)}
+        keys, first = list(gathered.ratios), gathered.policies[0].name
         upper, lower = (np.stack([ratio[i] for ratio in gathered.ratios.values()]) for i in (0, 1))
-        indices = [(self.index[key], self.index[other]) for key, other in pairs]
-        self.bounds = statistics.resample(upper, lower, pairs=indices, seed=seed).intervals(level)
+        compared = [key for key in keys if key[0] != first and (first, key[1]) in keys]
+        pairs = [(keys.index(key), keys.index((first, key[1]))) for key in compared]
+        bounds = statistics.resample(upper, lower, pairs=pairs, seed=seed).intervals(level)
+        self._bounds = dict(zip(keys, zip(bounds.low.tolist(), bounds.high.tolist(), strict=True), strict=True))
+        differences = zip(bounds.difference_low.tolist(), bounds.difference_high.tolist(), strict=True)
+        self._differences = dict(zip(compared, differences, strict=True))
         modelled = any(each.modelled for each in gathered.plan.records)
-        self.unjudged = self._unjudged() if modelled else set()
+        self._unjudged = self._few_matches() if modelled else set()
 
-    def _unjudged(self) -> set[str]:
+    def _few_matches(self) -> set[str]:
         """The policies that match some rounds, but too few for an interval that would show the error of a model."""
         matching = [policy for policy in self.gathered.policies if policy.total("match") > 0]
         if not matching:
@@ -437,21 +413,19 @@ class Bootstrap:
     def refusal(self, policy: LogSupport, each: Estimator) -> str | None:
         if (reason := first_reason((TILTED, *each.no_interval), policy)) is not None:
             return reason
-        if each.modelled and policy.name in self.unjudged and not policy.logged:
+        if each.modelled and policy.name in self._unjudged and not policy.logged:
             return UNJUDGED_MODEL
-        return None if math.isfinite(self.bounds.low[self.index[policy.name, each.name]]) else TOO_LITTLE_SPREAD
+        return None if math.isfinite(self._bounds[policy.name, each.name][0]) else TOO_LITTLE_SPREAD
 
-    def interval(
-        self, policy: LogSupport, each: Estimator, ends: np.ndarray
-    ) -> tuple[tuple[float | None, float | None], Bounds]:
-        """The interval of an estimate, and a pointwise band by the normal approximation.
+    def interval(self, policy: LogSupport, each: Estimator) -> Interval:
+        return self._bounds[policy.name, each.name]
 
-        The band is NaN for dm, whose model has seen all rounds, and where fewer than FEWEST numerators are not 0.
+    def band(self, policy: LogSupport, each: Estimator, ends: np.ndarray) -> Band:
+        """A pointwise band by the normal approximation.
+
+        NaN for dm, whose model has seen all rounds, and where fewer than FEWEST numerators are not 0.
         """
-        gathered, key = self.gathered, (policy.name, each.name)
-        i = self.index[key]
-        low, high = gathered.with_bias(policy, each, self.bounds.low[i], self.bounds.high[i])
-        upper, lower = gathered.ratios[key]
+        upper, lower = self.gathered.ratios[policy.name, each.name]
         value = upper.sum() / lower.sum()
         e = upper - value * lower  # centred, so that squares do not cancel
         weight = np.cumsum(lower)[ends]
@@ -460,40 +434,20 @@ class Bootstrap:
         error = np.sqrt(np.maximum(squares[0] - 2 * d * squares[1] + d * d * squares[2], 0.0)) / weight
         half = NormalDist().inv_cdf((1 + self.level) / 2) * error
         half[(np.cumsum(upper != 0)[ends] < FEWEST) | each.fitted_model] = np.nan
-        return (float(low), float(high)), gathered.with_bias(policy, each, value + d - half, value + d + half)
+        return value + d - half, value + d + half
 
-    def difference(self, policy: LogSupport, first: LogSupport, each: Estimator, at: np.ndarray) -> Bounds:
-        j = self.pairs[(policy.name, each.name), (first.name, each.name)]
-        return self.bounds.difference_low[j : j + 1], self.bounds.difference_high[j : j + 1]
-
-    def model_notes(self) -> dict[Key, str]:
-        """Notes on estimates that differ by more than chance, and notably, from those that they are checked by."""
-        notes, bounds, gathered = {}, self.bounds, self.gathered
-        policies = {policy.name: policy for policy in gathered.policies}
-        records = {each.name: each for each in gathered.plan.records}
-        for key, other in gathered.checked.items():
-            if any(self.refusal(policies[key[0]], records[name]) for _, name in (key, other)):
-                continue
-            j, i = self.pairs[key, other], self.index[other]
-            low, high = bounds.difference_low[j], bounds.difference_high[j]
-            gap = gathered.value(key) - gathered.value(other)
-            if (low > 0.0 or high < 0.0) and abs(gap) >= NOTABLE * (bounds.high[i] - bounds.low[i]):
-                notes[key] = (
-                    f"{key[1]} - {other[1]} = {gap:+.3g}, {100 * self.level:g} % interval {low:+.3g} to {high:+.3g}: "
-                    f"more than chance allows. The reward model, with the features {gathered.plan.view.map.name}, is "
-                    f"biased where this policy chooses. Trust {other[1]}, and try other features."
-                )
-        return notes
+    def difference(self, policy: LogSupport, first: LogSupport, each: Estimator) -> Interval:
+        return self._differences[policy.name, each.name]
 
 
 class Sequences:
     """Confidence sequences of estimates that are means of bounded terms."""
 
     def __init__(self, gathered: Gathered, level: float) -> None:
-        plan, self.gathered, self.level = gathered.plan, gathered, level
+        plan, self.level = gathered.plan, level
         if plan.reward_range is None:
             raise ValueError("interval='bernstein' needs the range of the rewards: give reward_range=(lowest, highest)")
-        self.rewards = plan.reward_range
+        self.rewards, self._last = plan.reward_range, np.array([plan.layout.blocks - 1])
         self.largest = min(math.inf if plan.clip is None else plan.clip, 1 / gathered.survey.smallest)
 
     def refusal(self, policy: LogSupport, each: Estimator) -> str | None:
@@ -502,38 +456,29 @@ class Sequences:
             return f"No interval: {each.name} is not a mean of bounded terms. Use ips or dr, or interval='bootstrap'."
         return reason
 
-    def interval(
-        self, policy: LogSupport, each: Estimator, ends: np.ndarray
-    ) -> tuple[tuple[float | None, float | None], Bounds]:
-        low, high = self.gathered.with_bias(policy, each, *self.sequence(policy, each, self.level, ends))
-        return (float(low[-1]), float(high[-1])), (low, high)
+    def interval(self, policy: LogSupport, each: Estimator) -> Interval:
+        return self._at_the_end(policy, each, self.level)
 
-    def sequence(self, policy: LogSupport, each: Estimator, level: float, at: np.ndarray) -> Bounds:
-        a, b, squares, _ = policy.columns(each)
-        low, high = self._range(policy, each)
+    def band(self, policy: LogSupport, each: Estimator, ends: np.ndarray) -> Band:
+        return self.sequence(policy, each, self.level, ends)
+
+    def difference(self, policy: LogSupport, first: LogSupport, each: Estimator) -> Interval:
+        """Bounds of the difference from those of both estimates, which hold together at this level."""
+        apart = 1 - (1 - self.level) / 2
+        low, high = self._at_the_end(policy, each, apart)
+        other_low, other_high = self._at_the_end(first, each, apart)
+        return low - other_high, high - other_low
+
+    def _at_the_end(self, policy: LogSupport, each: Estimator, level: float) -> Interval:
+        low, high = self.sequence(policy, each, level, self._last)
+        return float(low[0]), float(high[0])
+
+    def sequence(self, policy: LogSupport, each: Estimator, level: float, at: np.ndarray) -> Band:
+        a, b, squares = policy.columns(each)
+        low, high = self.rewards
+        if not policy.logged and each.bounds is not None:
+            low, high = each.bounds(*self.rewards, self.largest)
         return statistics.bernstein_by_fold(
             b, a, squares, low=low, high=high, mean=self.rewards, level=level, at=at,
             apart=each.modelled and not policy.logged,
         )  # fmt: skip
-
-    def difference(self, policy: LogSupport, first: LogSupport, each: Estimator, at: np.ndarray) -> Bounds:
-        """Bounds of the difference of two estimates, from the differences of their terms in every round.
-
-        For replay and for policies that learn there are no common terms: then from the bounds of both.
-        """
-        if each.replayed or policy.learns or first.learns:
-            mine, others = (self.sequence(side, each, 1 - (1 - self.level) / 2, at) for side in (policy, first))
-            return mine[0] - others[1], mine[1] - others[0]
-        a, b, squares, products = policy.columns(each)
-        other_a, _, other_squares, _ = first.columns(each)
-        (low, high), (other_low, other_high) = self._range(policy, each), self._range(first, each)
-        width = self.rewards[1] - self.rewards[0]
-        return statistics.bernstein_by_fold(
-            b, a - other_a, squares - 2 * products + other_squares, low=low - other_high, high=high - other_low,
-            mean=(-width, width), level=self.level, at=at, apart=each.modelled,
-        )  # fmt: skip
-
-    def _range(self, policy: LogSupport, each: Estimator) -> tuple[float, float]:
-        if policy.logged or each.bounds is None:
-            return self.rewards
-        return each.bounds(*self.rewards, self.largest)

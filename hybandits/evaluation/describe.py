@@ -21,12 +21,11 @@ SLICES = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """Some consecutive rounds: times in seconds since 1970, mean reward, candidates, and new ones among them."""
+    """Some consecutive rounds: first time in seconds since 1970, mean reward, candidates, and new ones among them."""
 
     start: int
     rounds: int
-    first_time: int | None
-    last_time: int | None
+    time: int | None
     reward: float
     arms: int
     new_arms: int
@@ -45,52 +44,15 @@ class ArmCounts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairFeature:
-    """A feature of a user and a candidate together, over all candidates of all rounds.
-
-    `size` is its root mean square, `differs` the share of rounds in which it is not the same for all candidates.
-    """
-
-    name: str
-    mean: float
-    deviation: float
-    lowest: float
-    highest: float
-    size: float
-    differs: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class Description:
     """The summary that `describe` makes of a log.
 
-    Attributes
-    ----------
-    path, kind, rounds, sources, lines, skipped
-        The log's folder, what it was converted from, its size, and the lines that were skipped, by reason.
-    arms, vectors, pools, pool_changes : int
-        Arms, their feature vectors, lists of candidates, and how often the list changes from round to round.
-    slices : list of Slice
-        The log over time.
-    reward, reward_error, lowest_reward, highest_reward : float
-        The mean reward with its standard error, and the extremes.
-    without_propensity, lowest_propensity, highest_propensity
-        Rounds without a propensity, and the extremes of those in (0, 1].
-    uniform : bool
-        True if every propensity is 1 / candidates, up to rounding. Then replay keeps all rounds that match.
-    display_bias, display_limit : float or None
-        For uniform logs: the largest deviation, over arms, of how often an arm was shown from how often it should have
-        been, in standard deviations. If the display was fair, it is below the limit in 999 of 1,000 logs.
-    most_shown : list of ArmCounts
-        The ten arms shown most often.
-    pair : list of PairFeature
-        The pair features, if the feature map has any.
-    features, d1, d2 : str, int, int
-        The feature map, and the lengths of x and z.
-    user_rank, arm_rank : (int, int)
-        The rank of these vectors and its largest possible value.
-    size : float
-        The root mean square of |(x, z)| of the arms shown.
+    `sources` counts files, `lines` and `skipped` what was read and skipped by reason. Propensities are None where no
+    round has one in (0, 1]; the log is `uniform` if all are 1 / candidates, up to rounding. `user_rank` and `arm_rank`
+    are the ranks of these vectors and their largest possible values, `size` the root mean square of |(x, z)| of the
+    arms shown. For uniform logs, `display_bias` is the largest deviation, over arms, of how often an arm was shown from
+    how often it should have been, in standard deviations: if the display was fair, it is below `display_limit` in 999
+    of 1,000 logs.
     """
 
     path: str
@@ -102,7 +64,6 @@ class Description:
     arms: int
     vectors: int
     pools: int
-    pool_changes: int
     slices: list[Slice]
     reward: float
     reward_error: float
@@ -115,7 +76,6 @@ class Description:
     display_bias: float | None
     display_limit: float | None
     most_shown: list[ArmCounts]
-    pair: list[PairFeature]
     features: str
     d1: int
     d2: int
@@ -134,15 +94,12 @@ class _Sums:
         slices = len(self.cuts) - 1
         self.slice_pools = np.zeros((slices, pools), bool)
         self.slice_rewards = np.zeros(slices)
-        self.times: list[tuple[int, int] | None] = [None] * slices
+        self.times: list[int | None] = [None] * slices
         self.pool_counts = np.zeros(pools, np.int64)
         self.rewards_by_arm = np.zeros(len(view.names))
         self.rewards = np.zeros(2)
         self.users: FloatArray = np.zeros((view.map.user, view.map.user))
         self.squares = 0.0
-        self.pair = np.zeros((3, view.map.pair))
-        self.pair_extremes = np.array([[np.inf], [-np.inf]]) * np.ones(view.map.pair)
-        self.changes, self.last_pool = -1, -1
 
     def add(self, batch: Batch, start: int) -> None:
         view = self.view
@@ -153,26 +110,13 @@ class _Sums:
         self.slice_pools[part, batch.pool] = True
         self.slice_rewards += np.bincount(part, batch.reward, len(self.slice_rewards))
         for i in np.unique(part[batch.time != NO_TIME]):
-            times = batch.time[(part == i) & (batch.time != NO_TIME)]
-            self.times[i] = int((self.times[i] or times)[0]), int(times[-1])
+            if self.times[i] is None:
+                self.times[i] = int(batch.time[(part == i) & (batch.time != NO_TIME)][0])
         self.pool_counts += np.bincount(batch.pool, minlength=len(self.pool_counts))
-        self.changes += int((np.diff(batch.pool, prepend=self.last_pool) != 0).sum())
-        self.last_pool = int(batch.pool[-1])
         inside = view.shown(batch) >= 0
         shown = Batch(*(column[inside] for column in batch))
         self.rewards_by_arm += np.bincount(view.arm[view.shown(shown)], shown.reward, len(view.names))
         self.squares += sum(float((features**2).sum()) for features in view.rows(shown)[1:])
-        if view.map.pair:
-            self._add_pair(view.pair(batch), view.sizes[batch.pool])
-
-    def _add_pair(self, pair: FloatArray, sizes: np.ndarray) -> None:
-        inside = np.arange(pair.shape[1]) < sizes[:, None]
-        lowest = np.where(inside[:, :, None], pair, np.inf).min(axis=1)
-        highest = np.where(inside[:, :, None], pair, -np.inf).max(axis=1)
-        values = pair[inside]
-        self.pair += [values.sum(axis=0), (values**2).sum(axis=0), (lowest < highest).sum(axis=0)]
-        self.pair_extremes[0] = np.minimum(self.pair_extremes[0], lowest.min(axis=0))
-        self.pair_extremes[1] = np.maximum(self.pair_extremes[1], highest.max(axis=0))
 
     def slices(self) -> list[Slice]:
         view, slices = self.view, []
@@ -180,10 +124,9 @@ class _Sums:
         for i, (start, stop) in enumerate(zip(self.cuts[:-1], self.cuts[1:], strict=True)):
             sizes = view.sizes[self.slice_pools[i]]
             arms = np.unique(view.arm[np.repeat(self.slice_pools[i], view.sizes)])
-            first, last = self.times[i] or (None, None)
             slices.append(
                 Slice(
-                    start=int(start), rounds=int(stop - start), first_time=first, last_time=last,
+                    start=int(start), rounds=int(stop - start), time=self.times[i],
                     reward=float(self.slice_rewards[i] / (stop - start)), arms=len(arms),
                     new_arms=int((~met[arms]).sum()), smallest_pool=int(sizes.min()), largest_pool=int(sizes.max()),
                 )
@@ -217,18 +160,6 @@ class _Sums:
             for a in np.argsort(-shown, kind="stable")[:10]
         ]  # fmt: skip
 
-    def pair_features(self) -> list[PairFeature]:
-        mean, square = self.pair[:2] / (self.pool_counts @ self.view.sizes)
-        lowest, highest = self.pair_extremes
-        return [
-            PairFeature(
-                name=name, mean=float(mean[i]), deviation=float(np.sqrt(max(square[i] - mean[i] ** 2, 0.0))),
-                lowest=float(lowest[i]), highest=float(highest[i]), size=float(np.sqrt(square[i])),
-                differs=float(self.pair[2, i] / self.survey.rounds),
-            )
-            for i, name in enumerate(self.view.log.pair[: self.view.map.pair])
-        ]  # fmt: skip
-
 
 def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: None) -> Description:
     """Describe a log, in one pass over it; `progress` is called with the rounds read since the last call."""
@@ -250,7 +181,6 @@ def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: Non
         arms=len(view.names),
         vectors=len(log.names),
         pools=len(log.pools.sizes),
-        pool_changes=sums.changes,
         slices=sums.slices(),
         reward=float(mean),
         reward_error=float(np.sqrt(max(square - mean**2, 0.0) / survey.rounds)),
@@ -263,7 +193,6 @@ def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: Non
         display_bias=bias,
         display_limit=limit,
         most_shown=sums.most_shown(),
-        pair=sums.pair_features(),
         features=view.map.name,
         d1=view.d1,
         d2=view.d2,

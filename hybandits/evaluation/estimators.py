@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,9 +27,6 @@ GUESSED, UNSEEN = 0.001, 0.05
 
 FEW, SCARCE = 5, 30
 """Effective rounds below which weighted estimates have no interval, and below which there is a warning."""
-
-SURE = 0.99
-"""Confidence of the upper limit of the share of a policy's choices that rejection leaves out."""
 
 
 # ------------------------------------------------------------------ terms and their sums
@@ -88,21 +84,20 @@ class Tally(NamedTuple):
 
 
 SUMS = ("rounds", "weight", "weight squared", "match", "match reward", "kept")
-"""The first columns of `BlockSums.sums`. Four per estimator follow: numerator A, denominator B, A^2, and the product of
-A with that of the first policy."""
+"""The first columns of `BlockSums.sums`. Three per estimator follow: numerator A, denominator B, and A^2."""
 
 
 TermsOf = Callable[[Terms], tuple[FloatArray, FloatArray]]
 """Makes the numerator and the denominator of every round."""
 
 
-def columns_of(functions: Sequence[TermsOf], terms: Terms, first: Terms) -> FloatArray:
-    """The columns (rounds, columns) of `BlockSums.sums`; `first` are the terms of the first policy."""
+def columns_of(functions: Sequence[TermsOf], terms: Terms) -> FloatArray:
+    """The columns (rounds, columns) of `BlockSums.sums`."""
     w = terms.weight
     columns = [np.ones(len(w)), w, w * w, terms.match, terms.match * terms.reward, terms.kept]
     for function in functions:
         a, b = function(terms)
-        columns += [a, b, a * a, a * function(first)[0]]
+        columns += [a, b, a * a]
     return np.column_stack(columns)
 
 
@@ -126,7 +121,7 @@ class BlockSums:
     ) -> BlockSums:
         """The sums of no rounds; `features` are the groups and the length of (u, p, 1)."""
         return cls(
-            np.zeros((blocks, folds, len(SUMS) + 4 * estimators)), np.zeros(arms), np.zeros(arms, np.int64),
+            np.zeros((blocks, folds, len(SUMS) + 3 * estimators)), np.zeros(arms), np.zeros(arms, np.int64),
             np.zeros((folds, *features)),
         )  # fmt: skip
 
@@ -171,9 +166,9 @@ class LogSupport:
         return float(self.blocks(name).sum())
 
     def columns(self, estimator: Estimator) -> list[FloatArray]:
-        """A, B, A^2 and the product of A with the first policy's, each (blocks, folds)."""
-        first = len(SUMS) + 4 * self.estimators.index(estimator)
-        return [self.data.sums[:, :, first + i] for i in range(4)]
+        """A, B and A^2, each (blocks, folds)."""
+        first = len(SUMS) + 3 * self.estimators.index(estimator)
+        return [self.data.sums[:, :, first + i] for i in range(3)]
 
     def ratio(self, estimator: Estimator) -> tuple[FloatArray, FloatArray]:
         """Numerator and denominator by block, with the influence of the model's fit, which sums to 0."""
@@ -232,35 +227,17 @@ class LogSupport:
             return f"{matches} and {worth:,.0f} are kept, with keep = {self.rejection.keep:.3g}"
         return f"{matches} in expectation, and weighted they are worth {worth:,.0f}"
 
-    @property
+    @cached_property
     def mean_weight(self) -> tuple[float, float]:
         """The mean weight, which should be 1, and its standard error."""
-        return _mean_and_error(self.blocks("weight"), self.blocks("rounds"))
+        weights, rounds = self.blocks("weight"), self.blocks("rounds")
+        mean = weights.sum() / self.rounds
+        return float(mean), math.sqrt(float(((weights - mean * rounds) ** 2).sum())) / self.rounds
 
     @property
     def exact(self) -> bool:
-        """True if replay leaves out no choice of the policy."""
+        """True if replay keeps all choices of the policy alike."""
         return not self.rejection.rejects or self.rejection.keep <= self.survey.smallest * (1 + ROUNDING)
-
-    @cached_property
-    def shares_left_out(self) -> tuple[float, float]:
-        """s = 1 - E[k] / c of `rejection`, estimated, and its upper confidence limit by the normal approximation."""
-        k, c = self.blocks("kept"), self.rejection.keep
-        mean, error = _mean_and_error(k, self.blocks("rounds"))
-        limit = mean - NormalDist().inv_cdf(SURE) * error
-        return max(0.0, 1 - mean / c), min(1.0, max(0.0, 1 - limit / c))
-
-    @property
-    def bias_bound(self) -> float:
-        """The upper limit of the share that replay of this fixed policy leaves out; 0 if it is exact."""
-        return 0.0 if self.exact or self.logged or self.learns else self.shares_left_out[1]
-
-
-def _mean_and_error(values: FloatArray, rounds: FloatArray) -> tuple[float, float]:
-    """The mean per round of sums over blocks, and its standard error."""
-    n = rounds.sum()
-    mean = values.sum() / n
-    return float(mean), math.sqrt(float(((values - mean * rounds) ** 2).sum())) / n
 
 
 # ------------------------------------------------------------------ records
@@ -312,8 +289,6 @@ class Estimator:
         Is an average over the rounds that replay keeps.
     usual_for : tuple of str
         "fixed" and "learning": the policies for which it is computed by default.
-    checked_by : str or None
-        The name of an estimator without a bias by the model: a note says if both differ by more than chance.
     refused, no_interval, no_sequence : tuple of Rule
         Reasons for no estimate, no bootstrap interval, no confidence sequence, beside those of all estimators: lists
         without a candidate, and tilted rounds.
@@ -329,7 +304,6 @@ class Estimator:
     fitted_model: bool = False
     replayed: bool = False
     usual_for: tuple[str, ...] = ("fixed", "learning")
-    checked_by: str | None = None
     refused: tuple[Rule, ...] = ()
     no_interval: tuple[Rule, ...] = ()
     no_sequence: tuple[Rule, ...] = ()
@@ -383,7 +357,7 @@ WEIGHTS = (*PROPENSITIES, OVERLAP, MATCHED)
 
 KEPT = Rule(
     lambda p: p.rejection.rejects and not p.replayed_rounds,
-    "{p.kept_words}. Give more rounds, or a larger keep, which costs a bias.",
+    "{p.kept_words}. Give more rounds, or a larger keep, which gives a rough number.",
 )
 FITTED = Rule(
     lambda p: not p.fitted,
@@ -415,21 +389,11 @@ DRAWN = Rule(
     "No interval: a policy that chooses at random has no fixed set of matched rounds. Use ips, or "
     "interval='bootstrap'.",
 )
-ABOVE = (
-    "keep = {p.rejection.keep:.3g} is above the smallest propensity, {p.survey.smallest:.3g}, so choices that the log "
-    "made less often than keep "
-)
 ROUGH = Rule(
     lambda p: p.learns and not p.exact and p.rounds * p.survey.smallest,
-    f"A rough number. {ABOVE}are kept too seldom: about {{p.shares_left_out[0]:.0%}} of what the policy chose is left "
-    "out. The policy learned from tilted rounds and may have become another one. Exact: keep={p.survey.smallest:.4g}, "
-    "which leaves about {value:,.0f} rounds to learn from.",
-)
-BIASED = Rule(
-    lambda p: p.bias_bound,
-    f"{ABOVE}count too little: about {{p.shares_left_out[0]:.1%}} of what the policy chooses is left out, and "
-    f"{{value:.1%}} at most ({SURE:.0%} confidence limit). The interval includes this bias of at most {{value:.2g}} "
-    "times the range of the rewards. Without bias: keep={p.survey.smallest:.4g}.",
+    "A rough number. keep = {p.rejection.keep:.3g} is above the smallest propensity, {p.survey.smallest:.3g}, so the "
+    "policy learned from tilted rounds and may have become another one. Exact: keep={p.survey.smallest:.4g}, which "
+    "leaves about {value:,.0f} rounds to learn from.",
 )
 UNIFORM, UNEVEN = (
     Rule(lambda p: p.rejection.rejects and not p.survey.uneven, "The log was uniform: {p.kept_words}."),
@@ -519,7 +483,7 @@ ESTIMATORS: dict[str, Estimator] = {
             refused=(*PROPENSITIES, OVERLAP_IN_REPLAY, MATCHED, KEPT),
             no_interval=(FEW_KEPT,),
             no_sequence=(DRAWN,),
-            notes=(UNIFORM, UNEVEN, BIASED),
+            notes=(UNIFORM, UNEVEN),
         ),
         Estimator(
             name="ips",
@@ -537,7 +501,6 @@ ESTIMATORS: dict[str, Estimator] = {
             modelled=True,
             fitted_model=True,
             usual_for=("fixed",),
-            checked_by="dr",
             refused=(FIXED, FITTED),
             no_interval=(GUESSES,),
         ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +23,6 @@ PART_ROUNDS = 1_000_000
 
 BLOCKS = 2000
 """The largest number of blocks; a log of fewer rounds is kept round by round."""
-
-BINS = 2000
-"""Bins in which propensities are counted, each 1 % below the one before: down to 2e-9."""
 
 FOLD_ROUNDS = 1024
 """Consecutive rounds that go to the same fold."""
@@ -144,8 +141,6 @@ class Survey:
     shortest: int = 2**62
     """The number of candidates of the shortest list."""
     longest: int = 0
-    histogram: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
-    """Counts of propensities in (0.99^(i + 1), 0.99^i]."""
 
     @classmethod
     def of(cls, view: View) -> Survey:
@@ -161,7 +156,6 @@ class Survey:
         missing = np.isnan(p)
         sound = (p > 0) & (p <= 1)
         entries = view.shown(batch)
-        bins = np.minimum(np.log(p[sound]) / math.log(0.99), BINS - 1).astype(np.int64)
         self.merge(
             Survey(
                 shown=np.bincount(view.arm[entries[entries >= 0]], minlength=len(self.shown)),
@@ -175,20 +169,13 @@ class Survey:
                 highest=float(batch.reward.max()),
                 shortest=int(sizes.min()),
                 longest=int(sizes.max()),
-                histogram=np.bincount(bins, minlength=BINS),
             )
         )
 
     def merge(self, other: Survey) -> None:
-        for name in ("shown", "rounds", "missing", "wrong", "uneven", "histogram"):
+        for name in ("shown", "rounds", "missing", "wrong", "uneven"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("smallest", "lowest", "shortest"):
             setattr(self, name, min(getattr(self, name), getattr(other, name)))
         for name in ("largest", "highest", "longest"):
             setattr(self, name, max(getattr(self, name), getattr(other, name)))
-
-    def quantile(self, share: float) -> float:
-        """A propensity below which at most this share of the propensities lies, to 1 %."""
-        below = np.cumsum(self.histogram[::-1])[::-1]  # from bin i on
-        few = np.flatnonzero(below <= share * self.rounds)
-        return 0.99 ** int(few[0]) if few.size else self.smallest

@@ -84,7 +84,7 @@ def terms_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
             block = layout.block(start, piece.rounds) - blocks.start
             terms = [walk.terms(j, piece, rounds, start, fold) for j in range(len(task.targets))]
             for each, sums in zip(terms, walk.sums, strict=True):
-                add_up(columns_of(task.terms, each, terms[0]), block, fold, sums.sums)
+                add_up(columns_of(task.terms, each), block, fold, sums.sums)
             start += piece.rounds
             report(piece.rounds)
     return walk.survey, walk.sums

@@ -6,17 +6,11 @@ with the probability c / p(a), and then every choice in every context is kept wi
 c <= p(a): the rounds kept are rounds as the policy would have met them had it chosen itself. It learns these and no
 others. Its probabilities need not be known.
 
-Where p(a) < c, a match is always kept, which is too seldom. Let s be the mean of 1 - min(1, p(a) / c) over the policy's
-choices. The rounds of the policy are a mixture of the rounds kept, with the share 1 - s, and of unknown ones. So for
-rewards in low..high, m being the mean reward of the rounds kept,
+Where p(a) < c, a match is always kept, which is too seldom: the policy learns from tilted rounds, has become another
+one, and nothing bounds its value. So c is the smallest propensity, unless the caller sets it.
 
-    (1 - s) m + s low <= value <= (1 - s) m + s high
-
-if the policy is fixed. If it learns, it has become another policy, and nothing bounds its value. s itself is
-1 - E[k] / c, where k in 0..1 is the chance with which a round matches and is kept, so s has an upper confidence limit.
-
-A policy that does not learn needs no draws: its rounds are weighted by k. Draws are a function of the seed and of the
-number of the round in the log, and the same for all policies.
+A policy that does not learn needs no draws: its rounds are weighted by the chance to be kept. Draws are a function of
+the seed and of the number of the round in the log, and the same for all policies.
 """
 
 from __future__ import annotations
@@ -31,12 +25,6 @@ from hybandits.evaluation.parts import Survey
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.random import DECIDE, uniform
-
-ENOUGH = 50
-"""Rounds that policies should learn; c is raised above the smallest propensity until so many are expected."""
-
-RARE = 0.05
-"""The share of rounds whose propensities may lie below c, unless the caller sets it."""
 
 
 class Rejection(NamedTuple):
@@ -77,14 +65,10 @@ def rejection_for(survey: Survey, keep: float | None, seed: int | None, *, learn
     """The rejection for a policy, given a survey of the rounds.
 
     By default (`keep` is None), no round is rejected where choice was uniform. Elsewhere c is the smallest propensity,
-    which is exact. Where a policy that learns would learn fewer than ENOUGH rounds with that, c is ENOUGH / rounds, or
-    the propensity below which the share RARE of the rounds lies if that is smaller. c is at most the largest
-    propensity, with which every match is kept.
+    as it always is for policies that do not learn. c is at most the largest propensity, with which every match is kept.
     """
     if not survey.sound or (keep is None and not survey.uneven):
         return Rejection()
-    if keep is None:
+    if keep is None or not learns:
         keep = survey.smallest
-        if learns:
-            keep = max(keep, min(ENOUGH / survey.rounds, survey.quantile(RARE)))
     return Rejection(min(keep, survey.largest), key_of_seed(seed, stream_of("rejection")))

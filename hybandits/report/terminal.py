@@ -87,20 +87,16 @@ def print_description(description: Description, console: Console | None = None) 
         ("rounds", f"{d.rounds:,} from {cases.count(d.sources, 'file')}"),
         ("lines read", f"{d.lines:,}, {skipped}"),
         ("arms", f"{d.arms:,}, with {d.vectors:,} feature vectors"),
-        ("pools", f"{d.pools:,} different, {d.pool_changes:,} changes"),
+        ("pools", f"{d.pools:,}"),
         ("reward", f"{d.reward:.5g} +- {d.reward_error:.2g}, from {d.lowest_reward:g} to {d.highest_reward:g}"),
         ("propensities", _propensities(d)),
         ("rank of user features", "{} of {}".format(*d.user_rank)),
         ("rank of arm features", "{} of {}".format(*d.arm_rank)),
         (f"size of (x, z) ({d.features})", f"{d.size:.3g}"),
     ]
-    pairs = [
-        (p.name, *(f"{value:.4g}" for value in (p.mean, p.deviation, p.lowest, p.highest)), f"{100 * p.differs:.3g} %")
-        for p in d.pair
-    ]
     time = [
         (
-            f"{s.start:,}", f"{s.rounds:,}", _when(s.first_time), f"{s.reward:.5g}", str(s.arms), str(s.new_arms),
+            f"{s.start:,}", f"{s.rounds:,}", _when(s.time), f"{s.reward:.5g}", str(s.arms), str(s.new_arms),
             str(s.smallest_pool) if s.smallest_pool == s.largest_pool else f"{s.smallest_pool}-{s.largest_pool}",
         )
         for s in d.slices
@@ -110,9 +106,6 @@ def print_description(description: Description, console: Console | None = None) 
         for s in d.most_shown
     ]
     tables = [Table(f"{d.path} ({d.kind})", ("what", "value"), [facts])]
-    if pairs:
-        columns = ["feature", "mean", "deviation", "lowest", "highest", "rounds in which it differs"]
-        tables.append(Table("Features of a user and an arm together", columns, [pairs], range(1, 6)))
     columns = ["from round", "rounds", "from (UTC)", "reward", "arms", "new", "candidates"]
     tables.append(Table("Over time", columns, [time], (0, 1, 3, 4, 5, 6)))
     tables.append(Table("Arms shown most", ("arm", "candidate", "shown", "reward"), [arms], (1, 2, 3)))
@@ -128,17 +121,6 @@ def _warnings(d: Description) -> list[str]:
             f"Features are large: |(x, z)| is {d.size:.3g} in the root mean square. Policies take it to be "
             "about 1: rescale the features, or tell the policies (feature_bound)."
         )
-    for pair in d.pair:
-        if pair.size > 3.0:
-            notes.append(
-                f"The pair feature {pair.name} is large: {pair.size:.3g} in the root mean square. Policies take "
-                "features to be about 1: rescale it, or use HyIDS or HyThompson, which learn their scales."
-            )
-        if pair.differs == 0.0:
-            notes.append(
-                f"The pair feature {pair.name} is the same for all candidates of every round, so it decides nothing: "
-                "it belongs to the user's features."
-            )
     if d.display_bias is not None and d.display_limit is not None and d.display_bias > d.display_limit:
         notes.append(
             f"The display was not uniform: one arm was shown {d.display_bias:.1f} standard deviations off its fair "

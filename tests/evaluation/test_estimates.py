@@ -134,35 +134,3 @@ def test_a_difference_to_what_has_no_spread_is_not_sure_of_itself(tmp_path: Path
     assert estimate.difference is not None
     assert estimate.difference.low is None
     assert estimate.difference.high is None
-
-
-def test_a_model_that_contradicts_the_rewards_is_told(tmp_path: Path) -> None:
-    """Two arms with the same vector: "shared" cannot tell them apart, "disjoint" can.
-
-    The note comes by chance in 5 % of the cases in which the model is right. The seed is fixed.
-    """
-    random = np.random.default_rng(0)
-    n = 4000
-    chosen = (random.random(n) < 0.3).astype(int)
-    reward = (random.random(n) < np.where(chosen == 1, 0.6, 0.2)).astype(float)
-    log = log_of(tmp_path / "log", chosen, reward, np.where(chosen == 1, 0.3, 0.7))
-    targets = {"logged": "logged", "b": "always:b"}
-    wrong = evaluate(View(log, features="shared"), targets, seed=1)
-    (note,) = wrong.of("b", "dm").notes
-    assert note.startswith("dm - dr = -0.2")
-    assert "The reward model, with the features shared, is biased where this policy chooses. Trust dr" in note
-    assert wrong.plain()["estimates"][-2]["notes"] == (note,)
-    anytime = evaluate(View(log, features="shared"), targets, seed=1, interval="bernstein")
-    assert anytime.of("b", "dm").notes == (note,), "also where dm has no interval"
-    for estimate in (*wrong.estimates, *evaluate(View(log, features="disjoint"), targets, seed=1).estimates):
-        assert estimate.notes == () or estimate is wrong.of("b", "dm")
-
-
-@pytest.mark.slow
-def test_a_right_model_is_seldom_called_biased(tmp_path: Path) -> None:
-    """40 logs of a linear world at a level of 99 %: over 3 notes come with a chance below 1e-3. Seeds are fixed."""
-    reported = 0
-    for i in range(40):
-        view = View(write_log(tmp_path / str(i), 600, seed=i))
-        reported += bool(evaluate(view, {"it": Ranked(0.7)}, estimators=["dm", "dr"], level=0.99).of("it", "dm").notes)
-    assert reported <= 3

@@ -9,7 +9,7 @@ import pytest
 
 from hybandits import Greedy
 from hybandits.evaluation import ESTIMATORS, Estimator, EvaluationPlan, Learning, Terms, evaluate
-from hybandits.evaluation.api import Sequences
+from hybandits.evaluation.api import Gathered, Sequences
 from hybandits.evaluation.estimators import SUMS, Rule, columns_of, records_of
 from hybandits.evaluation.passes import ROUND, add_choices, add_up
 from hybandits.evaluation.view import View
@@ -93,7 +93,7 @@ def random_terms(rounds: int) -> Terms:
 
 @pytest.mark.parametrize("function", [add_up, add_up.py_func])
 def test_sums_by_block_and_fold(function: Any) -> None:
-    columns = columns_of([each.terms for each in ESTIMATORS.values()], random_terms(10), random_terms(10))
+    columns = columns_of([each.terms for each in ESTIMATORS.values()], random_terms(10))
     block, fold = (2 + np.arange(10)) // 4, np.arange(10) % 2
     sums = np.zeros((3, 2, columns.shape[1]))
     function(columns, block, fold, sums)
@@ -103,15 +103,13 @@ def test_sums_by_block_and_fold(function: Any) -> None:
 
 
 def test_columns_are_numerators_and_denominators() -> None:
-    t, first = random_terms(5), random_terms(9)
-    first = Terms(*(column[4:] for column in first))
-    columns = columns_of([ESTIMATORS["dr"].terms, ESTIMATORS["replay"].terms], t, first)
+    t = random_terms(5)
+    columns = columns_of([ESTIMATORS["dr"].terms, ESTIMATORS["replay"].terms], t)
     dr = t.within + t.weight * (t.reward - t.shown)
-    others = first.within + first.weight * (first.reward - first.shown)
     k = len(SUMS)
     np.testing.assert_allclose(columns[:, 1:6].T, [t.weight, t.weight**2, t.match, t.match * t.reward, t.kept])
-    np.testing.assert_allclose(columns[:, k : k + 4].T, [dr, np.ones(5), dr**2, dr * others])
-    np.testing.assert_allclose(columns[:, k + 4 : k + 6].T, [t.kept * t.reward, t.kept])
+    np.testing.assert_allclose(columns[:, k : k + 3].T, [dr, np.ones(5), dr**2])
+    np.testing.assert_allclose(columns[:, k + 3 : k + 5].T, [t.kept * t.reward, t.kept])
 
 
 # ------------------------------------------------------------------ records
@@ -166,35 +164,29 @@ def test_estimators_suit_the_policies_by_default(uniform_view: View) -> None:
 
 
 @pytest.fixture(scope="module")
-def sequences(view: View) -> Sequences:
+def gathered(view: View) -> Gathered:
     targets = {"uniform": "uniform", "own": Ranked(0.4), "logged": "logged"}
-    plan = EvaluationPlan(view, targets, estimators=["ips", "replay", "dr"], reward_range=(-30.0, 30.0))
-    return Sequences(plan.gather(), 0.95)
+    return EvaluationPlan(view, targets, estimators=["ips", "replay", "dr"], reward_range=(-30.0, 30.0)).gather()
 
 
-def summed(x: np.ndarray) -> list[np.ndarray]:
-    """The sums of blocks of one round."""
-    return [np.ones(len(x)), x, x**2]
-
-
-def test_ips_is_the_sequence_of_its_terms(view: View, sequences: Sequences) -> None:
+def test_ips_is_the_sequence_of_its_terms(view: View, gathered: Gathered) -> None:
     plain = Plain(view, lambda x, z, arms: ranked(0.4, len(arms)))
     terms, largest, at = plain.weight * plain.reward, 1 / plain.propensity.min(), np.arange(view.log.rounds)
-    policies = sequences.gathered.policies
-    bounds = sequences.sequence(policies[1], ESTIMATORS["ips"], 0.95, at)
-    low, high = bernstein(*summed(terms), low=-30 * largest, high=30 * largest, mean=(-30, 30))
+    sequences, ips = Sequences(gathered, 0.95), ESTIMATORS["ips"]
+    uniform, own, logged = gathered.policies
+    bounds = sequences.band(own, ips, at)
+    sums = np.ones(len(terms)), terms, terms**2
+    low, high = bernstein(*sums, low=-30 * largest, high=30 * largest, mean=(-30, 30))
     np.testing.assert_allclose(bounds, [low, high])
-    logged = sequences.sequence(policies[2], ESTIMATORS["ips"], 0.95, at)
-    assert logged[1][-1] - logged[0][-1] < high[-1] - low[-1], "rewards have a smaller range than w r"
-    others = Plain(view, lambda x, z, arms: np.full(len(arms), 1 / len(arms)))
-    gap = terms - others.weight * others.reward
-    bounds = sequences.difference(policies[1], policies[0], ESTIMATORS["ips"], at)
-    expected = bernstein(*summed(gap), low=-60 * largest, high=60 * largest, mean=(-60, 60))
-    np.testing.assert_allclose(bounds, expected, atol=1e-9)
+    assert sequences.interval(own, ips) == (bounds[0][-1], bounds[1][-1])
+    of_rewards = sequences.interval(logged, ips)
+    assert of_rewards[1] - of_rewards[0] < high[-1] - low[-1], "rewards have a smaller range than w r"
+    one, other = (Sequences(gathered, 0.975).interval(policy, ips) for policy in (own, uniform))
+    assert sequences.difference(own, uniform, ips) == pytest.approx((one[0] - other[1], one[1] - other[0]))
 
 
-def test_dr_averages_the_folds_which_hold_at_once(sequences: Sequences) -> None:
-    policy, at = sequences.gathered.policies[1], np.array([399])
+def test_dr_averages_the_folds_which_hold_at_once(gathered: Gathered) -> None:
+    policy, at, sequences = gathered.policies[1], np.array([399]), Sequences(gathered, 0.95)
     b, a, squares = (policy.columns(ESTIMATORS["dr"])[i] for i in (1, 0, 2))
     low, high = ESTIMATORS["dr"].bounds(-30.0, 30.0, sequences.largest)  # type: ignore[misc]
     each = [
@@ -203,11 +195,4 @@ def test_dr_averages_the_folds_which_hold_at_once(sequences: Sequences) -> None:
     ]
     share = b.sum(axis=0) / b.sum()
     expected = (share[:, None] * np.array(each)[:, :, 0]).sum(axis=0)
-    np.testing.assert_allclose(np.ravel(sequences.sequence(policy, ESTIMATORS["dr"], 0.95, at)), expected)
-
-
-def test_differences_by_replay_are_of_the_bounds(sequences: Sequences) -> None:
-    policies, at, replay = sequences.gathered.policies, np.array([399]), ESTIMATORS["replay"]
-    low, high = sequences.difference(policies[1], policies[0], replay, at)
-    one, other = (sequences.sequence(policies[i], replay, 0.975, at) for i in (1, 0))
-    assert (low[0], high[0]) == (pytest.approx(one[0][0] - other[1][0]), pytest.approx(one[1][0] - other[0][0]))
+    np.testing.assert_allclose(sequences.interval(policy, ESTIMATORS["dr"]), expected)

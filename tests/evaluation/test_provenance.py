@@ -36,13 +36,13 @@ def fitted(view: View, rounds: int = 100) -> Greedy:
 
 @pytest.mark.parametrize("features", ["das+pair", "li+pair:xz", "das"])
 def test_a_policy_fitted_to_pair_features_takes_them_by_name(tmp_path: Path, features: str) -> None:
-    text = "item,clicked,shown,age,price,near_hat,near_shoe\n"
-    text += "shoe,1,hat|shoe,31,2|3,0.1,0.2\nhat,0,shoe|hat,52,4|5,0.3,0.4\nhat,1,hat,7,6,0.5,\n"
+    text = "item,clicked,shown,age,price_hat,price_shoe,near_hat,near_shoe\n"
+    text += "shoe,1,hat|shoe,31,2,3,0.1,0.2\nhat,0,shoe|hat,52,5,4,0.3,0.4\nhat,1,hat,7,6,,0.5,\n"
     (tmp_path / "shop.csv").write_text(text)
     (tmp_path / "items.csv").write_text("item,size\nhat,1\nshoe,2.5\n")
     mapping = Mapping(
         arm="item", reward="clicked", candidates="shown", user=["age"], arms_file=tmp_path / "items.csv",
-        pair={"price": "price", "near": "near_{arm}"},
+        pair={"price": "price_{arm}", "near": "near_{arm}"},
     )  # fmt: skip
     reader = ColumnsReader(tmp_path / "shop.csv", mapping=mapping)
     view = View(convert(reader, tmp_path / "shop", ReadReport()), features=features)
@@ -98,7 +98,7 @@ def shop_rows() -> list[dict[str, Any]]:
     ]
 
 
-def shop_view(folder: Path, kind: str, *, features: str | None, constant: bool, arms_file: bool) -> View:
+def shop_view(folder: Path, kind: str, *, features: str | None, arms_file: bool) -> View:
     rows = shop_rows()
     if kind == "csv":
         with (folder / "shop.csv").open("w", newline="") as file:
@@ -113,7 +113,6 @@ def shop_view(folder: Path, kind: str, *, features: str | None, constant: bool, 
         reward="clicked",
         user=["country", "age", "segment"],
         categorical=["segment", "country", "mobile"],
-        constant=constant,
         arms_file=folder / "items.csv" if arms_file else None,
         uniform=True,
     )
@@ -136,13 +135,12 @@ def assert_online_as_in_the_log(view: View, online: Features) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "features", "constant", "arms_file"),
-    [("csv", None, True, True), ("parquet", "li", False, True), ("csv", "disjoint", True, False)],
+    ("kind", "features", "arms_file"), [("csv", None, True), ("parquet", "li", True), ("csv", "disjoint", False)]
 )
 def test_a_policy_fitted_to_a_log_of_ones_own_takes_users_by_name(
-    tmp_path: Path, kind: str, features: str | None, constant: bool, arms_file: bool
+    tmp_path: Path, kind: str, features: str | None, arms_file: bool
 ) -> None:
-    view = shop_view(tmp_path, kind, features=features, constant=constant, arms_file=arms_file)
+    view = shop_view(tmp_path, kind, features=features, arms_file=arms_file)
     fitted(view).save(tmp_path / "policy.npz")
     online = Features.of(load(tmp_path / "policy.npz"))
     assert list(online.user) == ["country", "age", "segment", "mobile"]
@@ -150,10 +148,9 @@ def test_a_policy_fitted_to_a_log_of_ones_own_takes_users_by_name(
     assert_online_as_in_the_log(view, online)
     segment = online.user["segment"]
     assert isinstance(segment, Category)
-    in_order = (10, 11, 7, 8, 9)  # of their names
-    assert (segment.base, segment.values) == ((10, in_order[1:]) if constant else (None, in_order))
+    assert (segment.base, segment.values) == (10, (11, 7, 8, 9)), "in the order of their names"
     vector = dict(zip(view.log.user, online.user_vector({**shop_rows()[0], "country": "jp"}).tolist(), strict=True))
-    assert [vector[name] for name in view.log.user if name.startswith("country=")] == [0.0] * (4 - constant)
+    assert [vector[name] for name in view.log.user if name.startswith("country=")] == [0.0] * 3
     with pytest.raises(ValueError, match="user feature 'country' is missing, and there is no rule for that"):
         online.user_vector({**shop_rows()[0], "country": None})
 

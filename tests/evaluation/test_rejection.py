@@ -13,7 +13,7 @@ import pytest
 from hybandits import EpsilonGreedy, Greedy, HyLinUCB, HyThompson, Policy
 from hybandits.evaluation import EvaluationPlan, Frozen, Learning, evaluate
 from hybandits.evaluation.parts import Survey
-from hybandits.evaluation.rejection import ENOUGH, Rejection, draw_kept, rejection_for
+from hybandits.evaluation.rejection import Rejection, draw_kept, rejection_for
 from hybandits.evaluation.view import Expander, View
 from tests.support.evaluation import SAME, D, write_log
 
@@ -39,34 +39,18 @@ def test_draws_are_a_function_of_the_seed_and_the_round() -> None:
     np.testing.assert_array_equal(plain, kept[:200])
 
 
-def survey_with(propensity: np.ndarray, *, uneven: int) -> Survey:
-    survey = Survey(
-        np.zeros(1, np.int64), rounds=len(propensity), uneven=uneven, smallest=float(propensity.min()),
-        largest=float(propensity.max()),
-    )  # fmt: skip
-    survey.histogram += np.bincount((np.log(propensity) / math.log(0.99)).astype(int), minlength=2000)
-    return survey
-
-
 def test_how_much_is_kept() -> None:
-    propensity = np.full(20_000, 0.3)
-    assert not rejection_for(survey_with(propensity, uneven=0), None, 0, learns=True).rejects
-    propensity[:100] = 0.0026
-    enough = survey_with(propensity, uneven=1)
-    assert rejection_for(enough, None, 0, learns=True).keep == 0.0026, "exact, and it leaves 52 rounds"
-    assert rejection_for(enough, 0.2, 0, learns=True).keep == 0.2
-    assert rejection_for(enough, 1.0, 0, learns=True).keep == 0.3, "all that match are kept, as with the largest"
-    alike = survey_with(np.full(9, 0.3), uneven=0)
-    assert rejection_for(alike, 0.2, 0, learns=True).rejects, "where lists differ in length"
-    propensity[:100] = 1e-4
-    few = survey_with(propensity, uneven=1)
-    assert rejection_for(few, None, 0, learns=True).keep == ENOUGH / 20_000
-    assert rejection_for(few, None, 0, learns=False).keep == 1e-4, "nothing is drawn, so nothing is lost"
-    propensity[:1200] = 1e-4
-    rare = rejection_for(survey_with(propensity, uneven=1), None, 0, learns=True).keep
-    assert rare == pytest.approx(1e-4, rel=0.02), "too many rounds would count too little"
-    few.missing = 1
-    assert not rejection_for(few, None, 0, learns=True).rejects
+    def keep(given: float | None, *, learns: bool = True, **counts: Any) -> float:
+        survey = Survey(np.zeros(1, np.int64), rounds=20_000, smallest=0.0026, largest=0.3, **counts)
+        return rejection_for(survey, given, 0, learns=learns).keep
+
+    assert keep(None) == math.inf, "the log was uniform"
+    assert keep(None, uneven=1) == 0.0026
+    assert keep(0.2, uneven=1) == 0.2
+    assert keep(0.2) == 0.2, "where lists differ in length"
+    assert keep(1.0, uneven=1) == 0.3, "all that match are kept, as with the largest"
+    assert keep(0.2, uneven=1, learns=False) == 0.0026, "nothing is drawn, so nothing is lost"
+    assert keep(None, uneven=1, missing=1) == math.inf
 
 
 @pytest.mark.parametrize(("kind", "pair"), [(HyLinUCB, 2), (HyThompson, 0)])
@@ -112,7 +96,7 @@ def test_fixed_policies_are_replayed_in_expectation(view: View, trained: Greedy)
     (batch,) = view.log.batches()
     pi = Frozen(trained).prepared(view)
     match = np.concatenate([pi(b, r)[np.arange(b.rounds), b.chosen] for b, r in Expander(view)(batch)])
-    k = match * np.minimum(1, 0.1 / batch.propensity)
+    k = match / batch.propensity
     assert evaluation.of("it", "replay").value == pytest.approx((k * batch.reward).sum() / k.sum())
     assert evaluation.of("logged", "replay").value == pytest.approx(batch.reward.mean())
     assert evaluation.diagnostics["logged"].kept is None
@@ -161,7 +145,7 @@ def shuns_the_best(users: np.ndarray, places: int) -> np.ndarray:
     ("rule", "length", "keep"),
     [
         (even, 120, None),
-        (softmax, 240, 0.075),
+        (softmax, 240, None),
         (shuns_the_best, 1500, None),
     ],
 )
@@ -203,65 +187,27 @@ def test_rejection_replay_is_what_the_policy_would_have_earned(
         assert abs(np.mean(each)) < 4 * np.std(each) / math.sqrt(len(each)), name
 
 
-def test_the_bias_of_a_larger_keep_is_bounded(tmp_path: Path) -> None:
-    """Rewards in which a capped choice counts: without rejection the bias shows, and the bound holds.
-
-    20,000 rounds, so that three standard errors of the estimate are 0.02. The seed is fixed.
-    """
-    values = np.array([[0.9, 0.1], [0.1, 0.9]])
-
-    def change(columns: dict[str, Any]) -> None:
-        random = np.random.default_rng(4)
-        n = len(columns["pool"])
-        kind = random.integers(0, 2, n)  # which arm the log shows nearly always
-        columns["user"] = np.column_stack([np.ones(n), kind, 1 - kind]).astype(float)
-        p = np.where(kind == 0, 0.9, 0.1)  # of arm 0
-        columns["chosen"] = (random.random(n) > p).astype(int)
-        columns["propensity"] = np.where(columns["chosen"] == 0, p, 1 - p)
-        columns["reward"] = (random.random(n) < values[kind, columns["chosen"]]).astype(float)
-
-    view = View(write_log(tmp_path / "log", 20_000, pools=[[0, 1]], change=change))
-    truth = 0.5  # of arm 0, in both kinds of rounds
-    for keep, biased in ((None, False), (0.3, True), (1.0, True)):
-        estimate = evaluate(view, {"it": "always:a0"}, estimators=["replay"], keep=keep).of("it", "replay")
-        assert estimate.value is not None
-        assert (abs(estimate.value - truth) > 0.1) == biased
-        bounds = [note for note in estimate.notes if "bias of at most" in note]
-        assert len(bounds) == biased
-        if biased:
-            bound = float(bounds[0].partition("bias of at most ")[2].split()[0])
-            assert abs(estimate.value - truth) < bound + 0.02
-            assert bounds[0].endswith("Without bias: keep=0.1.")
-            assert estimate.low < truth < estimate.high, "the interval includes the bias"
-            assert 0 <= estimate.low < estimate.value < estimate.high <= 1
-            assert estimate.running is not None
-            assert estimate.running.low[-1] < truth < estimate.running.high[-1]
-            again = evaluate(view, {"it": "always:a0"}, estimators=["replay"], keep=0.1).of("it", "replay")
-            assert len(again.notes) == 1, "the remedy is one"
-
-
 def test_a_policy_that_learned_from_tilted_rounds_has_no_interval(tmp_path: Path) -> None:
-    """With 600 rounds the exact c leaves 24 rounds, which is too few: c is raised, and every estimate says so."""
+    """With 600 rounds the exact c leaves 24 rounds; at a larger one every estimate says that it is a rough number."""
     change = logged_by(shuns_the_best, (8, 3))
     view = View(write_log(tmp_path / "log", 600, seed=1, pools=SAME[:1], change=change))
     names = ["replay", "ips", "snips", "dr"]
     targets = {"it": Learning(HyLinUCB(d1=view.d1, d2=view.d2, noise=0.5, seed=0)), "fixed": "uniform"}
     for interval in ("bootstrap", "bernstein"):
-        evaluation = evaluate(view, targets, estimators=names, interval=interval, reward_range=(-9.0, 9.0))
-        assert evaluation.diagnostics["it"].keep == ENOUGH / 600
+        evaluation = evaluate(view, targets, estimators=names, interval=interval, reward_range=(-9.0, 9.0), keep=0.1)
+        assert evaluation.diagnostics["it"].keep == 0.1
         assert evaluation.diagnostics["fixed"].keep == pytest.approx(0.04), "exact, as nothing is drawn"
         for name in names:
             estimate = evaluation.of("it", name)
             assert estimate.value is not None
             assert (estimate.low, estimate.high) == (None, None)
             assert "learned from tilted rounds" in str(estimate.refusal)
-            assert "A rough number. keep = 0.0833 is above the smallest propensity, 0.04" in estimate.notes[-1]
+            assert "A rough number. keep = 0.1 is above the smallest propensity, 0.04" in estimate.notes[-1]
             assert "Exact: keep=0.04, which leaves about 24 rounds" in estimate.notes[-1]
-            assert not any("at most" in note for note in estimate.notes)
             other = evaluation.of("fixed", name).difference
             assert other is None or (other.low, other.high) == (None, None)
     assert evaluation.of("fixed", "ips").low is not None
-    (alone,) = evaluate(view, {"it": targets["it"]}, estimators=["snips"]).estimates
+    (alone,) = evaluate(view, {"it": targets["it"]}, estimators=["snips"], keep=0.1).estimates
     assert alone.low is None
     assert len(alone.notes) == 1
 

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from hybandits.estimators.learned import LearnedSettings
 from hybandits.evaluation import Evaluation
-from hybandits.evaluation.describe import Description, PairFeature, describe
+from hybandits.evaluation.describe import Description, describe
 from hybandits.evaluation.results import Diagnostics, Difference, Estimate
 from hybandits.evaluation.view import View
 from hybandits.experiments.results import Results
@@ -91,22 +91,8 @@ def test_what_to_beware_of_comes_first(description: Description, changes: dict[s
     assert note not in "\n".join(lines_of(print_description, replace(description, without_propensity=0, size=1.0)))
 
 
-def test_pair_features_are_listed_and_warned_of(description: Description) -> None:
-    settings = {"mean": 40.0, "deviation": 30.0, "lowest": 1.0, "highest": 200.0}
-    price = PairFeature(name="price", **settings, size=50.0, differs=1.0)
-    hour = PairFeature(name="hour", **settings, size=0.5, differs=0.0)
-    lines = lines_of(print_description, replace(description, pair=[price, hour], without_propensity=0, size=1.0))
-    text = " ".join(lines)
-    assert "The pair feature price is large: 50 in the root mean square." in text
-    assert "The pair feature hour is the same for all candidates of every round" in text
-    assert "hour is large" not in text
-    at = lines.index("Features of a user and an arm together")
-    assert lines[at + 2].split() == ["price", "40", "30", "1", "200", "100", "%"]
-    assert "Features of a user and an arm together" not in lines_of(print_description, description)
-
-
 def test_times_that_are_no_dates_and_missing_numbers(description: Description) -> None:
-    odd = [replace(part, first_time=time) for part, time in zip(description.slices, (None, 10**18), strict=False)]
+    odd = [replace(part, time=time) for part, time in zip(description.slices, (None, 10**18), strict=False)]
     changed = replace(description, slices=odd, lowest_propensity=None)
     text = "\n".join(lines_of(print_description, changed))
     assert str(10**18) in text
