@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -25,7 +26,7 @@ from hybandits.report.tables import Row
 
 
 def write_report(results: Results, verdicts: Sequence[Verdict], *, workers: int = 1) -> Path:
-    """Write figures/, report/index.html, report/summary.json and report/regret.csv into the folder of the results.
+    """Write figures/, report/index.html, and report/summary.json into the folder of the results.
 
     Beside the page is the record of every experiment of one's own, report/NAME.record.json, which runs it again.
     `workers` processes draw the figures; 1 draws them in this one. Returns the path of the page.
@@ -35,7 +36,6 @@ def write_report(results: Results, verdicts: Sequence[Verdict], *, workers: int 
     out = results.folder / "report"
     summary = tables.summary_of(results, verdicts, rows, read_outs)
     texts = {
-        out / "regret.csv": tables.regret_csv(results),
         out / "summary.json": json.dumps(summary, indent=1, allow_nan=False) + "\n",
         out / "index.html": page_of(results, drawn, verdicts, rows, read_outs),
     }
@@ -89,11 +89,10 @@ def page_of(
             hyran_tolerance=HYRAN_TOLERANCE,
             has_published=tables.has_published(of_worlds),
             cut_off=any(row.low == 0 for row in of_worlds),
-            regret_tables=tables.regret_by_experiment(of_worlds),
+            regret_tables=tables.regret_tables(of_worlds),
             leaders=[] if cases.of_the_paper(results) else leaders(rows),
             agreement=tables.agreement(read_outs),
             read_outs=tables.read_out_table(read_outs) if read_outs else None,
-            beyond=tables.beyond_table(of_worlds),
             click_logs=[tables.click_log_table(outcome, rows) for outcome in logged],
             defect=any(cases.defective(outcome) for outcome in logged),
             first=ordered[0] if ordered else None,
@@ -128,25 +127,13 @@ def _templates() -> Environment:
     return templates
 
 
-class Score(NamedTuple):
-    """The number of claims with each verdict, by the verdicts that rest on the same runs."""
-
-    protocol: str
-    basis: str
-    """The runs that the verdicts rest on; empty for those that the protocol itself names."""
-    answers: dict[str, int]
-
-
-def scores(verdicts: Sequence[Verdict]) -> list[Score]:
-    """Count verdicts by protocol: those on the paper's own runs, then further ones by their basis."""
-    tallies: dict[tuple[str, str], Score] = {}
-    for protocol in dict.fromkeys(verdict.protocol for verdict in verdicts):
-        for verdict in sorted(verdicts, key=lambda verdict: verdict.aside):
-            if verdict.protocol == protocol:
-                basis = verdict.basis if verdict.aside else ""
-                score = tallies.setdefault((protocol, basis), Score(protocol, basis, {}))
-                score.answers[verdict.verdict] = score.answers.get(verdict.verdict, 0) + 1
-    return list(tallies.values())
+def scores(verdicts: Sequence[Verdict]) -> dict[tuple[str, str], Counter[str]]:
+    """Count verdicts by protocol and, where they are not on the paper's own runs, by their basis."""
+    tallies: dict[tuple[str, str], Counter[str]] = {}
+    for verdict in sorted(verdicts, key=lambda verdict: (verdict.protocol, verdict.aside)):
+        basis = verdict.basis if verdict.aside else ""
+        tallies.setdefault((verdict.protocol, basis), Counter())[verdict.verdict] += 1
+    return tallies
 
 
 def leaders(rows: Sequence[Row]) -> list[list[Row]]:
@@ -171,7 +158,18 @@ def anchor(verdict: Verdict) -> str:
 
 
 _GREEK = dict(zip(["alpha", "beta", "gamma", "delta", "theta", "lambda", "rho", "sigma"], "αβγδθλρσ", strict=True))
-_SIGNS = {"&lt;=": "≤", "&gt;=": "≥", "+-": "±", " x~": " x̃", "||": "‖"}
+_SYMBOLS = (
+    *(("&lt;=", "≤"), ("&gt;=", "≥"), (r"\+-", "±")),
+    *((r"\bsqrt\((\w+)\)", r"√\1"), (r"\bsqrt\(", "√(")),
+    *((rf"\b{name}(?=_|\b)", letter) for name, letter in _GREEK.items()),
+    (r"([αβγδθλρσ])_(min|max|[a-z0-9])(?![A-Za-z0-9])", r"\1<sub>\2</sub>"),
+    (r"\b([MUVWBZRT])_((?:i,t|[ito0])(?![A-Za-z0-9]))", r"\1<sub>\2</sub>"),
+    (r"\bd([12])\b", r"d<sub>\1</sub>"),
+    (r"(?<=[\w)>])\^\(([^()]*)\)", r"<sup>\1</sup>"),
+    (r"(?<=[\w)>])\^(-?\w+(?:[./]\d+)?)", r"<sup>\1</sup>"),
+    (r"\b(\d(?:\.\d+)?)e\+?(-?)0*(\d+)\b", r"\1·10<sup>\2\3</sup>"),
+    (r"\b([xz])&#39;(?!\w)", r"\1ᵀ"),
+)
 
 
 def in_symbols(text: str) -> Markup:
@@ -181,16 +179,6 @@ def in_symbols(text: str) -> Markup:
     σ<sub>max</sub>(B<sub>i,t</sub>) ≤ √T, about 10<sup>10</sup> rounds for d<sub>1</sub> = d<sub>2</sub> = 10
     """
     html = str(escape(text))
-    for ascii_, sign in _SIGNS.items():
-        html = html.replace(ascii_, sign)
-    html = re.sub(r"\bsqrt\((\w+)\)", r"√\1", html)
-    html = re.sub(r"\bsqrt\(", "√(", html)
-    html = re.sub(rf"\b({'|'.join(_GREEK)})(?=_|\b)", lambda m: _GREEK[m[1]], html)
-    html = re.sub(rf"([{''.join(_GREEK.values())}])_(min|max|[a-z0-9])(?![A-Za-z0-9])", r"\1<sub>\2</sub>", html)
-    html = re.sub(r"\b([MUVWBZRT])_((?:i,t|[ito0])(?![A-Za-z0-9]))", r"\1<sub>\2</sub>", html)
-    html = re.sub(r"\bd([12])\b", r"d<sub>\1</sub>", html)
-    html = re.sub(r"(?<=[\w)>])\^\(([^()]*)\)", r"<sup>\1</sup>", html)
-    html = re.sub(r"(?<=[\w)>])\^(-?\w+(?:[./]\d+)?)", r"<sup>\1</sup>", html)
-    html = re.sub(r"\b(\d(?:\.\d+)?)e\+?(-?)0*(\d+)\b", r"\1·10<sup>\2\3</sup>", html)
-    html = re.sub(r"\b([xz])&#39;(?!\w)", r"\1ᵀ", html)
+    for pattern, replacement in _SYMBOLS:
+        html = re.sub(pattern, replacement, html)
     return Markup(html)

@@ -1,10 +1,8 @@
-"""Regrets at T and at the published read-outs as numbers, as tables for reading, and as files for programs."""
+"""Regrets at T and at the published read-outs as numbers, as tables for reading, and as a file for programs."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -61,43 +59,29 @@ class Row:
         regrets = [number(self.mean), interval_text(self.low, self.high), number(self.lowest), number(self.highest)]
         return [*regrets, known, ratio, agreement]
 
-    def lines(self) -> str:
-        """The mean, its interval, and the published number with a tick if the two agree and a cross if not."""
-        lines = [number(self.mean), *([] if self.low is None else [interval_text(self.low, self.high)])]
-        if self.published is not None and self.protocol == "released":
-            lines.append(f"{ {True: '✓ ', False: '✗ ', None: ''}[self.within] }{self.published:,.0f} published")
-        return "\n".join(lines)
-
     def runs_in_words(self) -> str:
         """The number of runs, and the units of the interval."""
         over = "trials" if self.environments == 1 else "environments"
         return cases.count(self.runs, "run") + ("" if self.low is None else f", interval over {over}")
 
 
-class _Series(NamedTuple):
-    """All runs of one policy in one case."""
-
-    outcome: Outcome
-    policy: str
-    arms: int
-    regret: FloatArray
-    means: FloatArray
-    """The mean curve of every environment, (environments, points)."""
-
-    def row(self, t: int) -> Row:
-        e = self.outcome.experiment
-        values, means = (regrets[:, e.points.index(t)] for regrets in (self.regret, self.means))
-        interval = regret_interval(values, self.outcome.independent_units(self.policy, self.arms))
-        mean = float(values.mean())
-        absolute = e.protocol != "own" and e.log is None  # of a log, regret beyond HyLinUCB's is published
-        known = published(e.name, self.policy, self.arms).get(t) if absolute else None
-        return Row(
-            experiment=e.name, protocol=e.protocol, arms=self.arms, policy=self.policy, t=t, runs=len(values),
+def _rows(outcome: Outcome, arms: int, policy: str, rounds: Iterable[int]) -> Iterator[Row]:
+    """Regret of one policy in one case after each of the rounds."""
+    e, units = outcome.experiment, outcome.independent_units(policy, arms)
+    regret = outcome.regret(policy, arms)
+    of_environments = cases.environment_means(outcome, policy, arms, regret)
+    absolute = e.protocol != "own" and e.log is None  # of a log, regret beyond HyLinUCB's is published
+    read_outs = published(e.name, policy, arms) if absolute else {}
+    for t in rounds:
+        values, means = (regrets[:, e.points.index(t)] for regrets in (regret, of_environments))
+        interval, mean, known = regret_interval(values, units), float(values.mean()), read_outs.get(t)
+        yield Row(
+            experiment=e.name, protocol=e.protocol, arms=arms, policy=policy, t=t, runs=len(values),
             environments=len(means), mean=mean, sd=float(means.std(ddof=1)) if len(means) > 1 else None,
             low=interval.low if interval else None, high=interval.high if interval else None,
             lowest=float(values.min()), highest=float(values.max()),
             published=known, ratio=None if known is None else mean / known,
-            within=None if known is None or not _comparable(self.outcome) else agrees(e.name, self.policy, mean, known),
+            within=None if known is None or not _comparable(outcome) else agrees(e.name, policy, mean, known),
         )  # fmt: skip
 
 
@@ -116,28 +100,26 @@ def _comparable(outcome: Outcome) -> bool:
     return known and e.seeds == environment_seeds(paper.RELEASED_SEED, len(e.seeds))
 
 
-def _all_series(results: Results) -> Iterator[_Series]:
+def _all_cases(results: Results) -> Iterator[tuple[Outcome, int, str]]:
     for outcome in cases.in_order(results):
         for arms in outcome.arms:
             for policy in outcome.policies:
-                regret = outcome.regret(policy, arms)
-                yield _Series(outcome, policy, arms, regret, cases.environment_means(outcome, policy, arms, regret))
+                yield outcome, arms, policy
 
 
 def regret_rows(results: Results) -> list[Row]:
     """Regret at T of every policy in every case."""
-    return [series.row(series.outcome.experiment.horizon) for series in _all_series(results)]
+    return [row for case in _all_cases(results) for row in _rows(*case, [case[0].experiment.horizon])]
 
 
 def read_out_rows(results: Results) -> list[Row]:
     """Regret at every published read-out of the same environments."""
-    return [
-        series.row(t)
-        for series in _all_series(results)
-        if _comparable(series.outcome)
-        for t in published(series.outcome.experiment.name, series.policy, series.arms)
-        if t in series.outcome.experiment.points
-    ]
+    rows: list[Row] = []
+    for outcome, arms, policy in _all_cases(results):
+        if _comparable(outcome):
+            e = outcome.experiment
+            rows += _rows(outcome, arms, policy, [t for t in published(e.name, policy, arms) if t in e.points])
+    return rows
 
 
 def excess_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
@@ -192,7 +174,7 @@ def _signed(value: float) -> str:
 
 
 class Table(NamedTuple):
-    """A table of texts; the first cell of a row heads it, and lines of a cell stand below each other."""
+    """A table of texts; the first cell of a row heads it."""
 
     caption: str
     head: Sequence[str]
@@ -212,34 +194,18 @@ def regret_table(rows: Sequence[Row]) -> Table:
     first, shown = rows[0], len(NUMBERS) if has_published(rows) else NUMBERS.index("published")
     several = len({row.arms for row in rows}) > 1
     head = ["policy", *(["K"] if several else []), *NUMBERS[:shown]]
-    body = [[row.policy, *([str(row.arms)] if several else []), *row.numbers()[:shown]] for row in rows]
+    groups = [
+        [[row.policy, *([str(arms)] if several else []), *row.numbers()[:shown]] for row in case]
+        for arms, case in groupby(rows, key=lambda row: row.arms)
+    ]
     arms = "" if several else f", K = {first.arms}"
     caption = f"{cases.name_of(first.experiment)}, {cases.under(first.protocol)}: regret after {first.t:,} rounds{arms}"
-    return Table(f"{caption}; {first.runs_in_words()}", head, [body], range(1, min(len(head), 7 + several)))
+    return Table(f"{caption}; {first.runs_in_words()}", head, groups, range(1, min(len(head), 7 + several)))
 
 
-def regret_matrix(rows: Sequence[Row]) -> Table:
-    """Regret at T in one experiment, a row per policy and a column per number of arms."""
-    first, arms = rows[0], list(dict.fromkeys(row.arms for row in rows))
-    cells = {(row.policy, row.arms): row.lines() for row in rows}
-    body = [[policy, *(cells.get((policy, k), "-") for k in arms)] for policy in dict.fromkeys(r.policy for r in rows)]
-    caption = (
-        f"{cases.name_of(first.experiment)}, {cases.under(first.protocol)}: regret after {first.t:,} rounds by number "
-        f"of arms K; {first.runs_in_words()}. In every cell: mean; below it its interval, and the published number "
-        "where there is one, with a tick if the two agree and a cross if not."
-    )
-    return Table(caption, ["policy", *(f"K = {k}" for k in arms)], [body], range(1, len(arms) + 1))
-
-
-def regret_by_experiment(rows: Sequence[Row]) -> list[tuple[str, list[Table]]]:
-    """Tables of regret at T, one per protocol, by the name of the experiment."""
-    tables: dict[str, list[Table]] = {}
-    for _, group in groupby(rows, key=lambda row: (row.experiment, row.protocol)):
-        case = list(group)
-        several = len({row.arms for row in case}) > 1
-        table = regret_matrix(case) if several else regret_table(case)
-        tables.setdefault(cases.name_of(case[0].experiment), []).append(table)
-    return list(tables.items())
+def regret_tables(rows: Sequence[Row]) -> list[Table]:
+    """Tables of regret at T, one per experiment and protocol."""
+    return [regret_table(list(case)) for _, case in groupby(rows, key=lambda row: (row.protocol, row.experiment))]
 
 
 def read_out_table(rows: Sequence[Row]) -> Table:
@@ -282,57 +248,7 @@ def click_log_table(outcome: Outcome, rows: Sequence[Row]) -> Table:
     return Table(f"{caption}; {own_rows[0].runs_in_words()}{kind}", head, [body], range(1, len(head)))
 
 
-def beyond_table(rows: Sequence[Row]) -> Table | None:
-    """Regret at T as a share of the best of the paper's algorithms in the same case; None if there is none to show.
-
-    Fresh environments and the small diversity problem are left out.
-    """
-    known = (*cases.REPRODUCED, *cases.ASIDE)
-    left_out = (*paper.FRESH_NAMES.values(), paper.SMALL_DIVERSITY)
-    ratios: dict[tuple[str, str], list[float]] = {}
-    for _, group in groupby(rows, key=lambda row: (row.protocol, row.experiment, row.arms)):
-        case = [row for row in group if row.experiment not in left_out and row.protocol != "own"]
-        best = min((row.mean for row in case if row.policy in known), default=0.0)
-        for row in case:
-            if row.policy not in known and best > 0:
-                column = f"{cases.name_of(row.experiment)}, {row.protocol}"
-                ratios.setdefault((row.policy, column), []).append(row.mean / best)
-    if not ratios:
-        return None
-    columns = list(dict.fromkeys(column for _, column in ratios))
-    spans = {key: dict.fromkeys(f"{value:.2f}" for value in (min(of), max(of))) for key, of in ratios.items()}
-    body = [
-        [policy, *(" to ".join(spans.get((policy, column), "-")) for column in columns)]
-        for policy in dict.fromkeys(policy for policy, _ in ratios)
-    ]
-    caption = (
-        "Regret at T divided by that of the best of the paper's algorithms and baselines with as many arms; where "
-        "there are several numbers of arms, from the lowest ratio to the highest"
-    )
-    return Table(caption, ["policy", *columns], [body], range(1, len(columns) + 1))
-
-
-# ------------------------------------------------------------------ files for programs
-
-CSV_COLUMNS = (
-    "experiment", "protocol", "arms", "policy", "t", "mean", "sd_over_environments", "lowest", "highest", "runs",
-)  # fmt: skip
-
-
-def regret_csv(results: Results) -> str:
-    """All curves as CSV, one line per policy, case and round."""
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(CSV_COLUMNS)
-    for series in _all_series(results):
-        e, means = series.outcome.experiment, series.means
-        several = len(means) > 1
-        spread = means.std(axis=0, ddof=1) if several else np.zeros(means.shape[1])
-        middle, low, high = series.regret.mean(axis=0), series.regret.min(axis=0), series.regret.max(axis=0)
-        for i, t in enumerate(e.points):
-            values = f"{middle[i]:.8g}", f"{spread[i]:.6g}" if several else "", f"{low[i]:.8g}", f"{high[i]:.8g}"
-            lines.writerow((e.name, e.protocol, series.arms, series.policy, t, *values, len(series.regret)))
-    return text.getvalue()
+# ------------------------------------------------------------------ the file for programs
 
 
 def summary_of(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from itertools import groupby
 
 import numpy as np
 from rich import box
@@ -21,7 +20,7 @@ from hybandits.experiments.results import Results
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims import Verdict
 from hybandits.report import cases
-from hybandits.report.tables import Table, click_log_table, regret_rows, regret_table
+from hybandits.report.tables import Table, click_log_table, regret_rows, regret_tables
 
 _STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow", "yes": "green", "no": "red"}
 
@@ -58,8 +57,7 @@ def print_summary(results: Results, verdicts: Sequence[Verdict], console: Consol
     rows, logged = regret_rows(results), cases.on_logs(results)
     names = [outcome.experiment.name for outcome in logged]
     worlds = [row for row in rows if row.experiment not in names]
-    tables = [regret_table(list(case)) for _, case in groupby(worlds, key=lambda row: (row.protocol, row.experiment))]
-    tables += [click_log_table(outcome, rows) for outcome in logged]
+    tables = regret_tables(worlds) + [click_log_table(outcome, rows) for outcome in logged]
     if verdicts:
         body = [[v.claim, v.title, v.protocol, v.basis, v.verdict, first_sentence(v.summary)] for v in verdicts]
         tables.append(Table("Claims", ["claim", "title", "protocol", "on", "verdict", "summary"], [body]))

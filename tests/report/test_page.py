@@ -64,8 +64,7 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
     for verdict in judge(results):
         assert f"claim-{verdict.claim}-{verdict.protocol}" in page.ids
         assert in_symbols(verdict.summary) in page.html
-    for words in ("Regret at T divided by that of the best of the paper's", "A <title>."):
-        assert words in page.text
+    assert "A <title>." in page.text
     assert 'alt="Says &#34;so&#34;."' in page.html
     assert "click log" not in page.text
     assert "is not reproduced here: the log may not be passed on" in page.text
@@ -164,12 +163,11 @@ def test_claims_are_counted_by_protocol_and_basis() -> None:
         verdict_on("2", "does not hold", **fresh), verdict_on("4", "holds", basis="100 trials"),
         verdict_on("1", "does not hold", "written"),
     ]  # fmt: skip
-    assert scores(judged) == [
-        ("released", "", {"holds": 2, "undecided": 1}),
-        ("released", "100 fresh environments", {"undecided": 1, "does not hold": 1}),
-        ("written", "", {"does not hold": 1}),
-    ]
-    assert scores([]) == []
+    assert scores(judged) == {
+        ("released", ""): {"holds": 2, "undecided": 1},
+        ("released", "100 fresh environments"): {"undecided": 1, "does not hold": 1},
+        ("written", ""): {"does not hold": 1},
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,7 @@
-"""Regrets as numbers, as tables for reading, and as files for programs."""
+"""Regrets as numbers, as tables for reading, and as a file for programs."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -19,16 +17,11 @@ from hybandits.paper import HYRAN_RELEASED
 from hybandits.paper.judging import judge
 from hybandits.report import cases, tables
 from hybandits.report.tables import (
-    CSV_COLUMNS,
-    beyond_table,
     click_log_table,
     excess_rows,
     read_out_rows,
-    regret_by_experiment,
-    regret_csv,
-    regret_matrix,
     regret_rows,
-    regret_table,
+    regret_tables,
     summary_of,
 )
 from tests.support.fabricated_results import fabricate, fabricate_log, fresh_setting, on_a_log, small_setting
@@ -82,23 +75,6 @@ def test_intervals_of_regret_end_at_0() -> None:
     assert tables.regret_interval(regrets[:1], units[:1]) is None
 
 
-def test_policies_beyond_the_paper_beside_the_best_of_it(tmp_path: Path) -> None:
-    policies = ("HyLinUCB", "LinUCB", "SupLinUCB", "HyThompson", "HyIDS")
-    records = [small_setting(name, policies=policies) for name in ("setting-1", "setting-3")]
-    rows = regret_rows(fabricate(tmp_path, *records))
-    beyond = beyond_table(rows)
-    assert beyond is not None
-    assert beyond.head == ["policy", "Setting 1, released", "Setting 3, released"]
-    means = {(row.experiment, row.arms, row.policy): row.mean for row in rows}
-    ratios = [
-        means[case, arms, "HyIDS"] / min(means[case, arms, name] for name in ("HyLinUCB", "LinUCB"))
-        for case, arms in (("setting-1", 25), ("setting-3", 10), ("setting-3", 50))
-    ]
-    lowest, highest = f"{min(ratios[1:]):.2f}", f"{max(ratios[1:]):.2f}"
-    (body,) = beyond.groups
-    assert body[1] == ["HyIDS", f"{ratios[0]:.2f}", f"{lowest} to {highest}"]
-
-
 def summary_about(results: Results) -> dict[str, Any]:
     summary = summary_of(results, judge(results), regret_rows(results), read_out_rows(results))
     return json.loads(json.dumps(summary, allow_nan=False))  # type: ignore[no-any-return]
@@ -129,11 +105,6 @@ def test_programs_get_the_numbers_of_the_page(tmp_path: Path) -> None:
     assert {(r["t"], r["published"]) for r in summary["read_outs"] if r["policy"] == "LinUCB" and r["arms"] == 25} == {
         (1000, 76), (2500, 129), (5000, 178), (10_000, 243),
     }  # fmt: skip
-    lines = list(csv.DictReader(io.StringIO(regret_csv(results))))
-    assert tuple(lines[0]) == CSV_COLUMNS
-    at_the_end = [x for x in lines if (x["experiment"], x["policy"], x["t"]) == ("setting-1", "LinUCB", "10000")]
-    assert [x["protocol"] for x in at_the_end] == ["released", "written"]
-    assert_allclose([float(at_the_end[0][name]) for name in ("mean", "sd_over_environments", "runs")], [243, 24.3, 6])
 
 
 def test_programs_get_the_excess_and_the_log(tmp_path: Path) -> None:
@@ -152,17 +123,13 @@ def test_programs_get_the_excess_and_the_log(tmp_path: Path) -> None:
     assert summary["read_outs"] == []
 
 
-def test_several_numbers_of_arms_make_a_matrix(tmp_path: Path) -> None:
+def test_several_numbers_of_arms_are_set_apart(tmp_path: Path) -> None:
     record = small_setting("setting-3", policies=("HyLinUCB", "LinUCB"))
-    rows = regret_rows(fabricate(tmp_path, record))
-    ((name, (matrix,)),) = regret_by_experiment(rows)
-    assert (name, matrix.head) == ("Setting 3", ["policy", "K = 10", "K = 50"])
-    assert matrix.groups[0][1] == ["LinUCB", "170.0\n127.8 to 212.2", "917.0\n689.2 to 1,145\n✓ 917 published"]
-    assert "regret after 30,000 rounds by number of arms K; 6 runs, interval" in matrix.caption
-    alone = regret_matrix([row for row in rows if (row.policy, row.arms) != ("LinUCB", 10)])
-    assert alone.groups[0][1][1] == "-", "a case that was not run"
-    long = regret_table(rows)
-    assert (long.head[:3], long.groups[0][1][:3]) == (["policy", "K", "mean"], ["LinUCB", "10", "170.0"])
+    (table,) = regret_tables(regret_rows(fabricate(tmp_path, record)))
+    assert (table.head[:3], len(table.groups)) == (["policy", "K", "mean"], 2)
+    assert table.groups[0][1][:4] == ["LinUCB", "10", "170.0", "127.8 to 212.2"]
+    assert table.groups[1][1][-3:] == ["917", "1.000", "yes"]
+    assert "Setting 3, released protocol: regret after 30,000 rounds; 6 runs, interval" in table.caption
 
 
 def test_the_table_of_a_synthetic_log(tmp_path: Path) -> None:
