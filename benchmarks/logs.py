@@ -134,21 +134,21 @@ def run_yahoo(plan: Plan) -> Section:
         folder = Path(name)
         plan.say("yahoo: making and reading the log")
         start = time.perf_counter()
-        prepared = yahoo.prepare_log(folder, None, train=train, rounds=rounds)
+        log, _ = yahoo.prepare_log(folder, None, train=train, rounds=rounds)
         section.add(f"making and reading {train + rounds:,} lines", number((time.perf_counter() - start) / 60))
-        split = yahoo.split_log(prepared.log, train=train, rounds=rounds)
+        split = yahoo.split_log(log, train=train, rounds=rounds)
         peak = 0.0
         for what, policies, target in (
             ("three UCB algorithms", paper.PAPER_POLICIES, YAHOO_MINUTES),
             ("HyRan", ("HyRan",), None),
         ):
             length = split if target or plan.quick else split._replace(rounds=rounds // 20)
-            records = yahoo.experiments(prepared.log, length, ("released",), policies=policies)
-            runner.compile_loops(records, str(prepared.log.path))
+            records = yahoo.experiments(log, length, ("released",), policies=policies)
+            runner.compile_loops(records, str(log.path))
             plan.say(f"yahoo: {what}")
             start = time.perf_counter()
             out = folder / what
-            runner.run(records, out, engine=ProcessEngine(2), data=prepared.log.path)
+            runner.run(records, out, engine=ProcessEngine(2), data=log.path)
             minutes = (time.perf_counter() - start) / 60
             timings: list[dict[str, Any]] = [json.loads(x) for x in (out / runner.TIMINGS).read_text().splitlines()]
             peak = max(peak, *(line["peak_megabytes"] for line in timings))

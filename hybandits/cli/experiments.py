@@ -23,7 +23,7 @@ from hybandits.cli.shared import (
     plain_errors,
     print_account,
 )
-from hybandits.experiments.config import Simulation, experiment, find_data
+from hybandits.experiments.config import Simulation, experiment
 
 if TYPE_CHECKING:
     from hybandits.engines import Engine
@@ -97,7 +97,6 @@ def reproduce(
     arms: Annotated[
         ArmsName, typer.Option(help="yahoo: the arms are the articles, or the positions as in the released code.")
     ] = ArmsName.articles,
-    defect: Annotated[bool, typer.Option("--released-defect", help="yahoo: also run the released defect.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="yahoo: stop at the first unusable line.")] = False,
 ) -> None:
     """Rerun the paper's evaluation and report, claim by claim, what holds.
@@ -112,7 +111,7 @@ def reproduce(
         for name in wanted:
             _must_be_known("experiment", name, (*paper.SETTINGS, "yahoo"))
         given = {"--train": train, "--rounds": rounds, "--trials": trials > 1, "--strict": strict}
-        given |= {"--arms": arms is not ArmsName.articles, "--released-defect": defect}
+        given |= {"--arms": arms is not ArmsName.articles}
         if "yahoo" not in wanted and any(given.values()):
             option = next(option for option, value in given.items() if value)
             raise ValueError(f"{option} is for the yahoo experiment only: add yahoo to the names, or leave it out")
@@ -146,14 +145,14 @@ def reproduce(
             lengths = (paper.YAHOO_TRAIN, paper.YAHOO_ROUNDS) if full else paper.QUICK_YAHOO
             size = {"train": train or lengths[0], "rounds": rounds or lengths[1]}
             with Bars() as progress:
-                prepared = yahoo.prepare_log(out, data, **size, seed=seed or 0, strict=strict, progress=progress)
+                clicks, account = yahoo.prepare_log(out, data, **size, seed=seed or 0, strict=strict, progress=progress)
                 records += yahoo.experiments(
-                    prepared.log, yahoo.split_log(prepared.log, **size), protocols, arms=arms.value, trials=trials,
-                    seed=seed or 0, defect=defect, policies=on_log, engine=chosen_engine, progress=progress,
+                    clicks, yahoo.split_log(clicks, **size), protocols, arms=arms.value, trials=trials,
+                    seed=seed or 0, policies=on_log, engine=chosen_engine, progress=progress,
                 )  # fmt: skip
-            if prepared.report is not None:
-                print_account(prepared.report)
-            log = prepared.log.path
+            if account is not None:
+                print_account(account)
+            log = clicks.path
         _run(records, out, chosen_engine, chosen, command_line(context), log)
 
 
@@ -197,16 +196,14 @@ def simulate(
         from hybandits.experiments.record import Experiment
         from hybandits.foundation.files import read_toml
 
-        beside = None if config is None else config.parent
         given = {name: value for name, value in options.items() if value is not None}
         if config is not None and config.suffix == ".json":
             if given:
                 raise ValueError(f"{config} is a whole record: leave out --{', --'.join(given)}")
             record = Experiment.from_plain(json.loads(config.read_text()))
         else:
-            record = experiment(({} if config is None else read_toml(config)) | given, beside)
-        data = find_data(record.world_settings, beside)
-        _run([record], out, make_engine(engine, workers, address), {}, command_line(context), data)
+            record = experiment(({} if config is None else read_toml(config)) | given)
+        _run([record], out, make_engine(engine, workers, address), {}, command_line(context))
 
 
 def _add_options(command: Any) -> None:
@@ -235,7 +232,7 @@ def _must_be_known(what: str, name: str, known: Collection[str]) -> None:
     from hybandits.foundation.checks import nearest
 
     if name not in known:
-        raise ValueError(f"there is no {what} {name!r}{nearest(name, known)}: choose from {', '.join(known)}")
+        raise ValueError(f"unknown {what} {name!r}{nearest(name, known)}: choose from {', '.join(known)}")
 
 
 def _run(

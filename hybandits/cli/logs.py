@@ -6,10 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -147,7 +147,6 @@ def _viewed(path: Path, features: str | None, *, strict: bool = False) -> Iterat
 def describe(
     log: LogArgument,
     features: Features = None,
-    out: Annotated[Path | None, typer.Option("--json", help="Also write everything to this file.")] = None,
     strict: Strict = False,
 ) -> None:
     """Describe a log: arms over time, rewards, propensities and features."""
@@ -155,15 +154,10 @@ def describe(
         from hybandits.evaluation.describe import describe as describe_log
         from hybandits.report.terminal import print_description
 
-        if out is not None:
-            _must_be_writable(out)
         with _viewed(log, features, strict=strict) as view, bar("reading", view.log.rounds) as advance:
             description = describe_log(view, progress=advance)
         print_description(replace(description, path=str(log)))
         _say_features(view)
-        if out is not None:
-            _write_json(out, asdict(replace(description, path=log.name)))
-            typer.echo(f"wrote {out}")
 
 
 def fit(
@@ -183,9 +177,9 @@ def fit(
         from hybandits import HyRan, SupLinUCB
         from hybandits.evaluation import fit as fitting
         from hybandits.evaluation.targets import note_fit, policy_for
-        from hybandits.report.terminal import print_learned
 
-        _must_be_writable(out)
+        if out.is_dir() or not out.parent.is_dir():
+            raise ValueError(f"{out} cannot be written: give a file in a folder that exists")
         with _viewed(log, features, strict=strict) as view:
             stop = min(rounds or view.log.rounds, view.log.rounds)
             fitted = policy_for(view, policy, horizon=stop, seed=seed)
@@ -205,8 +199,8 @@ def fit(
             f"wrote {out}: {name} with d1 = {fitted.d1}, d2 = {fitted.d2}, {stop:,} rounds of {len(fitted.arms)} arms"
         )
         _say_features(view)
-        if fitted.learned is not None:
-            print_learned(fitted.learned)
+        if (learned := fitted.learned) is not None:
+            typer.echo(f"learned from the rewards: noise {learned.noise:.4g}; log evidence {learned.evidence:,.1f}")
 
 
 def evaluate(
@@ -231,7 +225,9 @@ def evaluate(
         float | None,
         typer.Option(help="Probability with which replay keeps a choice; by default from the propensities."),
     ] = None,
-    reward_range: Annotated[str | None, typer.Option(help="Range of rewards, for bernstein: 0,5.  [0,1]")] = None,
+    reward_range: Annotated[
+        tuple[float, float] | None, typer.Option(metavar="LOW HIGH", help="Range of rewards, for bernstein.  [0 1]")
+    ] = None,
     features: Annotated[
         str | None, typer.Option(metavar="MAP", help="As for fit; saved policies keep their own features.")
     ] = None,
@@ -241,7 +237,7 @@ def evaluate(
     engine: EngineOption = EngineName.local,
     workers: Workers = None,
     address: Address = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for evaluation.json and a figure.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for evaluation.json.")] = None,
     modules: Annotated[
         list[str] | None,
         typer.Option("--import", help="Module of a saved policy's class. Repeat it for several.", metavar="MODULE"),
@@ -255,7 +251,7 @@ def evaluate(
     with plain_errors():
         from hybandits import load
         from hybandits.evaluation import EvaluationPlan, targets
-        from hybandits.foundation.files import make_writable_folder
+        from hybandits.foundation.files import make_writable_folder, write_text
         from hybandits.policies.by_name import import_named
         from hybandits.report.terminal import print_evaluation
 
@@ -276,7 +272,7 @@ def evaluate(
                 view, {spec: targets.target_for(view, spec, saved=saved, horizon=stop, seed=seed) for spec in policy},
                 estimators=None if estimators is None else _words(estimators), interval=interval.value, level=level,
                 seed=seed, clip=clip, keep=keep, start=start, stop=stop,
-                reward_range=None if reward_range is None else _range(reward_range),
+                reward_range=reward_range,
             )  # fmt: skip
             with bar("evaluating", plan.total) as advance:
                 evaluation = plan.evaluate(make_engine(engine, workers, address), advance)
@@ -284,20 +280,16 @@ def evaluate(
                 if start < (last := targets.rounds_learned(saved[spec], view)):
                     note = f"{spec} has learned the first {last:,} rounds, so it looks better on them than it is"
                     _note(f"{note}: evaluate it with --from {last}, or fit it to fewer")
-        files: list[Path] = []
         if out is not None:
-            from hybandits.report.figures.running_estimates import draw_running
-
-            _write_json(out / "evaluation.json", evaluation.plain())
-            files = [out / "evaluation.json", *draw_running(evaluation, out)]
+            write_text(out / "evaluation.json", json.dumps(evaluation.plain(), indent=1, allow_nan=False) + "\n")
         print_evaluation(evaluation)
         _say_features(view)
         fitted = targets.noted_features(saved).items()
         if own := ", ".join(f"{spec}: {name}" for spec, name in fitted if name != view.map.name):
             common = f"features of the reward model behind dm and dr, and of policies that learn: {view.map.name}"
             typer.echo(f"{common}; of {own}, as fitted")
-        for file in files:
-            typer.echo(f"wrote {file}")
+        if out is not None:
+            typer.echo(f"wrote {out / 'evaluation.json'}")
 
 
 def _note(text: str) -> None:
@@ -306,23 +298,3 @@ def _note(text: str) -> None:
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(part.strip().lower() for part in text.split(",") if part.strip())
-
-
-def _range(text: str) -> tuple[float, float]:
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(f"--reward-range must be two numbers such as 0,1, got {text!r}") from None
-    return low, high
-
-
-def _must_be_writable(path: Path) -> None:
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"{path} cannot be written: give a file in a folder that exists")
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    from hybandits.foundation.files import write_atomically
-
-    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
-    write_atomically(path, lambda name: Path(name).write_text(text))

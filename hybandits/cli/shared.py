@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -88,32 +86,26 @@ def command_line(context: typer.Context) -> str:
             continue
         option = [] if parameter.param_type_name == "argument" else [parameter.opts[0]]
         for each in value if isinstance(value, list | tuple) else [value]:
-            name = each.name if isinstance(each, Path) else re.sub(r"(?<=data=)[^,]*/", "", str(each))
+            name = each.name if isinstance(each, Path) else str(each)
             words += option if each is True else [*option, "DIR" if parameter.name == "data" else name]
     return shlex.join(words)
 
 
 class Bars:
-    """Progress on stderr: a bar for each name at a terminal, a line every half minute elsewhere.
+    """Progress bars on stderr, one for each name; nothing where stderr is no terminal.
 
     Call it with a name, the amount done since the last call, and the total amount, None if not known.
     """
 
-    def __init__(self, console: Console | None = None, *, every: float = 30.0) -> None:
+    def __init__(self, console: Console | None = None) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-        self._console = console or Console(stderr=True)
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(show_speed=True),
-            TimeRemainingColumn(),
-        )
-        hidden = not self._console.is_terminal
-        self._progress = Progress(*columns, console=self._console, disable=hidden, transient=True)
+        console = console or Console(stderr=True)
+        text, speed = TextColumn("{task.description}"), TaskProgressColumn(show_speed=True)
+        columns = (text, BarColumn(), speed, TimeRemainingColumn())
+        self._progress = Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
         self._tasks: dict[str, TaskID] = {}
-        self._every, self._last_line = every, time.monotonic()
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -126,11 +118,6 @@ class Bars:
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(name, total=total)
         self._progress.advance(self._tasks[name], amount)
-        if not self._console.is_terminal and time.monotonic() - self._last_line >= self._every:
-            self._last_line = time.monotonic()
-            task = self._progress.tasks[self._tasks[name]]
-            done = f"{task.completed:,.0f}" if total is None else f"{task.percentage:.0f} %"
-            typer.echo(f"hybandits: {name} {done}", file=self._console.file)
 
 
 @contextmanager

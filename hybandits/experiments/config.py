@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -69,15 +68,13 @@ class Simulation:
         object.__setattr__(self, "arms", arms)
 
 
-def experiment(settings: Mapping[str, Any], beside: Path | None = None) -> Experiment:
+def experiment(settings: Mapping[str, Any]) -> Experiment:
     """Make the record of a simulation from values for some of the settings of `Simulation`.
 
     Parameters
     ----------
     settings : mapping
         Unknown settings are refused.
-    beside : Path, optional
-        A folder to search for a data set that is not in the current one.
 
     Returns
     -------
@@ -93,7 +90,6 @@ def experiment(settings: Mapping[str, Any], beside: Path | None = None) -> Exper
     from hybandits.experiments.record import Experiment, environment_seeds, grid
     from hybandits.experiments.worlds import make_world, number_of_arms, world_class
     from hybandits.foundation.checks import nearest, parameters_of
-    from hybandits.foundation.files import sha256
     from hybandits.policies.by_name import make_policy
 
     known = [each.name for each in fields(Simulation)]
@@ -103,9 +99,6 @@ def experiment(settings: Mapping[str, Any], beside: Path | None = None) -> Exper
     given = Simulation(**settings)
     world_settings = _world_settings(given.world)
     kind = world_settings["kind"]
-    data = find_data(world_settings, beside)
-    if data is not None:
-        world_settings |= {"data": str(data), "sha256": world_settings.get("sha256") or sha256(data)}
     world = make_world(world_settings, d1=given.d1, d2=given.d2, arms=given.arms[0], noise=given.noise, seed=0)
     takes = parameters_of(world_class(kind))
     arms = tuple(dict.fromkeys(given.arms)) if "arms" in takes else (number_of_arms(world),)
@@ -113,8 +106,6 @@ def experiment(settings: Mapping[str, Any], beside: Path | None = None) -> Exper
         if getattr(given, name) not in (actual, getattr(Simulation, name)):
             raise ValueError(f"{name} cannot be given: the world decides, and has {name} = {actual}")
     linear = {name: world_settings.pop(name) for name in LINEAR if kind == "linear" and name in world_settings}
-    if data is not None:
-        world_settings["data"] = data.name
     record = Experiment(
         name=given.name,
         d1=int(world.d1),
@@ -131,7 +122,7 @@ def experiment(settings: Mapping[str, Any], beside: Path | None = None) -> Exper
         **linear,
     )
     for number in arms:  # a wrong setting fails now, not in a worker
-        record.world(number, record.seeds[0], None if data is None else str(data))
+        record.world(number, record.seeds[0])
         shape = {"d1": record.d1, "d2": record.d2, "arms": number, "horizon": record.horizon}
         for policy in record.policies:
             make_policy(policy.policy, policy.settings, **shape, seed=0)
@@ -149,17 +140,6 @@ def _world_settings(world: Any) -> dict[str, Any]:
     return {"kind": "linear", **world}
 
 
-def find_data(world_settings: Mapping[str, Any], beside: Path | None = None) -> Path | None:
-    """Return the file of a world's data set, in the current folder or else `beside`; None if the world has no file."""
-    name = str(world_settings.get("data", "terrain"))
-    if world_settings.get("kind") != "classification" or name == "terrain":
-        return None
-    for path in (Path(name), *([] if beside is None else [beside / name])):
-        if path.exists():
-            return path
-    raise ValueError(f"there is no data set {name} in the current folder{f' or in {beside}' if beside else ''}")
-
-
 def entry(policy: str | Mapping[str, Any], *, noise: float) -> Entry:
     """Make the entry of a policy, from text or a table as `hybandits.policies.by_name.parse_policy` takes them.
 
@@ -167,7 +147,7 @@ def entry(policy: str | Mapping[str, Any], *, noise: float) -> Entry:
 
     >>> from hybandits.experiments.config import entry
     >>> entry("HyLinUCB:ridge=0.5", noise=0.1)
-    Entry(name='HyLinUCB:ridge=0.5', policy='HyLinUCB', settings={'ridge': 0.5, 'noise': 0.1}, learns_from=None)
+    Entry(name='HyLinUCB:ridge=0.5', policy='HyLinUCB', settings={'ridge': 0.5, 'noise': 0.1})
     """
     from hybandits.experiments.record import Entry
     from hybandits.policies.by_name import parse_policy, read_spec, with_noise

@@ -37,25 +37,15 @@ class ResultsError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A policy that takes part in an experiment.
+    """A policy that takes part in an experiment: its name in the results, its class, and the settings of the class.
 
-    Attributes
-    ----------
-    name : str
-        Name of the policy in the results.
-    policy : str
-        Name of its class, as `hybandits.policies.by_name` reads it. The record keeps the class's own spelling.
-    settings : mapping
-        Keyword arguments of the class as JSON-able values; a wrapped policy is a table with the key `class`. Shape and
-        seed come from the unit, and so do the number of arms and the horizon where the class takes them.
-    learns_from : int, optional
-        See `hybandits.simulation.play.Player`.
+    `policy` is read by `hybandits.policies.by_name`. `settings` are JSON-able keyword arguments of the class; shape and
+    seed come from the unit, and so do the number of arms and the horizon where the class takes them.
     """
 
     name: str
     policy: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    learns_from: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "policy", proper_name(self.policy))
@@ -172,30 +162,22 @@ class Experiment:
         """Name and protocol, as in setting-1/released."""
         return f"{self.name}/{self.protocol}"
 
-    def world(self, arms: int, seed: int, data: str | None = None) -> World:
-        """Make the world of one number of arms and one seed; `data` is the path of a data set's file."""
+    def world(self, arms: int, seed: int) -> World:
+        """Make the world of one number of arms and one seed."""
         kind, own, relayed = split_settings(self.world_settings)
         if kind == "linear":
             own |= {
                 "theta_bound": self.theta_bound, "beta_bound": self.beta_bound, "law": self.law,
                 "fresh_contexts": self.fresh_contexts,
             }  # fmt: skip
-        if "sha256" in own and data is not None:
-            own["data"] = data
         factor = checks.positive("factor", relayed.get("factor", 1.0), "rewards are multiplied by it")
         settings = {"kind": kind, **own, **relayed}
         return make_world(settings, d1=self.d1, d2=self.d2, arms=arms, noise=self.noise / factor, seed=seed)
 
     @property
-    def needs_data(self) -> bool:
-        """True if the experiment needs a log or the file of a data set to run."""
-        return self.log is not None or "sha256" in self.world_settings
-
-    @property
     def world_in_words(self) -> str:
         """Law of the features and settings of the world, unless they come from a log."""
         kind, own, relayed = split_settings(self.world_settings)
-        own = {name: value for name, value in own.items() if name != "sha256"}
         values = ", ".join(f"{name} {value}" for name, value in (own | relayed).items())
         return (self.law if kind == "linear" else kind) + (f" ({values})" if values else "")
 
@@ -215,9 +197,6 @@ class Experiment:
         for name in OPTIONAL:
             if not plain[name]:
                 del plain[name]
-        for entry in plain["policies"]:
-            if entry["learns_from"] is None:
-                del entry["learns_from"]
         return plain
 
     @classmethod

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
 from hybandits.foundation import __version__
 from hybandits.foundation.checks import FloatArray
-from hybandits.foundation.files import sha256, write_atomically
+from hybandits.foundation.files import sha256, write_atomically, write_text
 
 MANIFEST = "manifest.json"
 
@@ -226,7 +226,7 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Put the manifest in its place, with its units sorted."""
     manifest["units"] = dict(sorted(manifest["units"].items()))
     text = json.dumps(manifest, indent=1) + "\n"
-    write_atomically(folder / MANIFEST, lambda name: Path(name).write_text(text))
+    write_text(folder / MANIFEST, text)
 
 
 # ------------------------------------------------------------------ reading

@@ -51,7 +51,7 @@ def policy_seed(unit: Unit, trial: int) -> int:
 
 
 class Job(NamedTuple):
-    """A unit, and the path of its log or data set, if any."""
+    """A unit, and the path of its log, if any."""
 
     unit: Unit
     data: str | None = None
@@ -63,7 +63,7 @@ def run_unit(job: Job, report: Report = lambda rounds: None) -> list[Run]:
     unit.experiment.check_origins()
     world: World
     if unit.experiment.log is None:
-        world = unit.experiment.world(unit.arms, unit.seed, job.data)
+        world = unit.experiment.world(unit.arms, unit.seed)
     else:
         world = LogWorld.of(unit.experiment.log, job.data, noise=unit.experiment.noise, seed=unit.seed)
     trials = list(range(unit.first, unit.last))
@@ -80,7 +80,7 @@ def _run_trials(unit: Unit, world: World, trials: list[int], report: Report) -> 
     players = []
     for entry, trial in cast:
         policy = make_policy(entry.policy, entry.settings, **shape, seed=policy_seed(unit, trial))
-        players.append(Player(policy, trial, entry.learns_from))
+        players.append(Player(policy, trial))
     measured: list[list[dict[str, Any]]] = [[] for _ in players]
 
     def probe(i: int, t: int, policy: Policy) -> None:
@@ -168,7 +168,7 @@ def compile_loops(experiments: Iterable[Experiment], data: str | None = None) ->
             points=(2,), probes=(),
         )  # fmt: skip
         for unit in short.units():
-            run_unit(Job(unit, data if experiment.needs_data else None))
+            run_unit(Job(unit, data))
 
 
 # ------------------------------------------------------------------ all units
@@ -186,25 +186,19 @@ def run(
 ) -> Results:
     """Run experiments, save every unit as it finishes, and read all results of the folder back.
 
-    Units that are in the folder already are kept, so an interrupted run continues where it ended.
+    Units that are in the folder already are kept, so an interrupted run continues where it ended. ResultsError if the
+    folder cannot be written to, or holds results of a different record, version, scale or seed.
 
     Parameters
     ----------
-    experiments, folder
-        Records to run, and the folder of the results, which is created if necessary.
-    engine : Engine, optional
-        By default, one process per core.
+    experiments, folder, engine
+        Records to run, the folder of the results, and the engine; by default one process per core.
     progress : callable
         See `Watch`; it begins with the rounds of units that are in the folder already.
     about, command
         Entries of the manifest, such as scale and seed, and the command of this run.
     data : path, optional
-        The folder of the log or the file of the data set, for experiments that need one.
-
-    Raises
-    ------
-    ResultsError
-        If the folder cannot be written to, or holds results of a different record, version, scale or seed.
+        The folder of the log, for experiments on one.
 
     Examples
     --------
@@ -239,7 +233,7 @@ def run(
     if todo:
         place = None if data is None else str(Path(data).resolve())
         compile_loops(records, place)
-        jobs = [Job(unit, place if unit.experiment.needs_data else None) for unit in todo]
+        jobs = [Job(unit, place) for unit in todo]
         work = (engine or ProcessEngine()).map(timed_unit, jobs, _watched(units, todo, progress))
         with closing(work):  # workers end, whatever happens here
             for i, (runs, spent) in work:
@@ -253,12 +247,14 @@ def run(
 
 def _watched(units: list[Unit], todo: list[Unit], progress: Watch) -> Progress:
     """The progress of an engine as that of the experiments, beginning with the units that are done."""
-    totals, left = Counter[str](), Counter[str]()
-    for counter, counted in ((totals, units), (left, todo)):
-        for unit in counted:
-            counter[unit.experiment.key] += unit.rounds
+    totals = Counter[str]()
+    for unit in units:
+        totals[unit.experiment.key] += unit.rounds
+    done = totals.copy()
+    for unit in todo:
+        done[unit.experiment.key] -= unit.rounds
     for key, total in totals.items():
-        progress(key, total - left[key], total)
+        progress(key, done[key], total)
     so_far = [0] * len(todo)
 
     def advance(i: int, rounds: int) -> None:

@@ -66,6 +66,11 @@ def write_atomically(path: Path, write: Callable[..., object]) -> None:
             discard(temporary)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically, in UTF-8 and with the same ends of lines on every system."""
+    write_atomically(path, lambda name: Path(name).write_text(text, encoding="utf-8", newline="\n"))
+
+
 def discard(path: Path) -> None:
     """Remove a file or a whole folder, if it exists."""
     if path.is_dir() and not path.is_symlink():

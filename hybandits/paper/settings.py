@@ -4,8 +4,6 @@ There are two protocols. `released` is what the code published with the paper do
 environments that can be drawn again exactly, noise 0.01, a coefficient scaled by the noise. `written` is what the
 paper's text says: unit balls, noise variance 0.01, the ridge and gamma of the theorems. What the text leaves open
 (delta, HyRan's p, the constants of SupLinUCB) is the same in both.
-
-`paper.yahoo` makes the records of the experiment on a click log, from the parameters `YAHOO_...` and `yahoo_entry`.
 """
 
 from __future__ import annotations
@@ -85,11 +83,6 @@ YAHOO_SIGMA = 0.01
 YAHOO_RIDGE = {"LinUCB": 1e3, "DisLinUCB": 1e2, "HyLinUCB": 1e3}
 YAHOO_BOUND, YAHOO_FEATURE_BOUND = (2.0, 1.0), (2.0, 1.0)
 """Norm bounds of theta and beta, and of x and z, that the released algorithms assume."""
-YAHOO_ORDER = ("LinUCB", "DisLinUCB", "HyLinUCB", HYRAN_RELEASED)
-"""The released code's list of algorithms. By a defect of that code, the one in place j learns from the reward of
-candidate j, whichever it chose."""
-DEFECT_SUFFIX = ", defect"
-"""Ending of the names of algorithms that learn from the wrong reward, as in the released code on the click log."""
 YAHOO_POLICIES = (*PAPER_POLICIES, "HyRan", HYRAN_RELEASED, HYTHOMPSON_TOLD, "HyThompson", "HyIDS")
 
 
@@ -163,18 +156,9 @@ SETTINGS = {setting.name: setting for setting in (_SETTING_1, _SETTING_2, _SETTI
 def experiment(
     name: str, protocol: Protocol = "released", *, scale: Scale = "paper", seed: int = RELEASED_SEED
 ) -> Experiment:
-    """One of the paper's experiments as a record, for `hybandits.experiments.runner.run`.
+    """One of `SETTINGS` as a record, for `hybandits.experiments.runner.run`.
 
-    Parameters
-    ----------
-    name : str
-        One of `SETTINGS`.
-    protocol : {"released", "written"}
-        Parameters of the published code, or of the paper's text.
-    scale : {"paper", "quick"}
-        The paper's length, or a short version.
-    seed : int
-        The environments' seeds are drawn from it; by default they are those of the published figure.
+    The environments' seeds are drawn from `seed`; by default they are those of the published figure.
 
     Examples
     --------
@@ -292,7 +276,7 @@ def entry(name: str, protocol: Protocol, *, ridge: float | None = None) -> Entry
     """A policy with the parameters that a protocol gives it; `ridge` replaces the protocol's.
 
     >>> entry("HyRan (released)", "released")
-    Entry(name='HyRan (released)', policy='HyRanWithoutCrossBlocks', settings={'p': 0.5}, learns_from=None)
+    Entry(name='HyRan (released)', policy='HyRanWithoutCrossBlocks', settings={'p': 0.5})
     """
     released = protocol == "released"
     usual = {"ridge": (RELEASED_RIDGE if released else 1.0) if ridge is None else ridge}

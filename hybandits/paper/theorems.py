@@ -43,16 +43,9 @@ COUPLING_LIMIT = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """The quantities that all theorems depend on.
+    """The quantities that all theorems depend on: shape, numbers of arms K and of rounds T, and failure probability.
 
-    Parameters
-    ----------
-    d1, d2, arms, horizon : int
-        Numbers of shared and of own features, of arms K and of rounds T.
-    rho : float
-        Diversity: a lower bound of the features' second moments, at most 1.
-    delta : float
-        Failure probability.
+    `rho` is the diversity, a lower bound of the features' second moments, at most 1.
     """
 
     d1: int
@@ -195,15 +188,6 @@ def regret_bound(policy: Policy, problem: Problem, *, ridge: float, bound: float
     if policy == "LinUCB":
         return 4 * g * _root(d1 + d2 * arms, start) + later
     return 2 * start * bound + later + 4 * alpha(problem, ridge=ridge, bound=bound) * math.sqrt(horizon)
-
-
-def trivial_bound(*, horizon: int, theta_bound: float, beta_bound: float) -> float:
-    """The largest regret there can be: T times the largest gap, 2 (S1 + S2) T, as |x.theta + z.beta_i| <= S1 + S2.
-
-    >>> trivial_bound(horizon=1000, theta_bound=0.8, beta_bound=0.5)
-    2600.0
-    """
-    return 2 * (theta_bound + beta_bound) * horizon
 
 
 def _root(dimension: int, rounds: float) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,29 +20,20 @@ from hybandits.engines import Engine
 from hybandits.evaluation import fit
 from hybandits.evaluation.log_world import look_over
 from hybandits.evaluation.view import View
-from hybandits.experiments.record import Entry, Experiment, Protocol
+from hybandits.experiments.record import Experiment, Protocol
 from hybandits.logs.report import ReadReport
 from hybandits.logs.store import HEADER, Log, LogError, convert
 from hybandits.logs.synthetic import SyntheticLog
 from hybandits.logs.yahoo import YahooReader
 from hybandits.paper.settings import (
-    DEFECT_SUFFIX,
     YAHOO_EXPERIMENTS,
     YAHOO_NOISE,
-    YAHOO_ORDER,
     YAHOO_POLICIES,
     yahoo_entry,
 )
 
 StageProgress = Callable[[str, int, int], None]
 """Called with the name of a stage, the work done since the last call, and all the work of the stage."""
-
-
-class PreparedLog(NamedTuple):
-    """A converted log, and the account of reading it; None if it had been read before."""
-
-    log: Log
-    report: ReadReport | None
 
 
 def prepare_log(
@@ -54,23 +45,15 @@ def prepare_log(
     seed: int = 0,
     strict: bool = False,
     progress: StageProgress = lambda what, done, total: None,
-) -> PreparedLog:
+) -> tuple[Log, ReadReport | None]:
     """Prepare the log that the experiment is played on; LogError if there is none, or `out` has another one.
 
-    Parameters
-    ----------
-    out : Path
-        The results folder. The log is converted to `out`/log, and reused from there the next time.
-    data : Path or None
-        A folder with the files of R6A, or a log that was converted before, which is then used as it is. None for a
-        synthetic log of as many rounds as are needed, from this seed.
-    train, rounds : int
-        Numbers of rounds to fit and to play.
-    strict : bool
-        Stop at the first line that cannot be used.
+    The log is converted to `out`/log, and reused from there the next time. `data` is a folder with the files of R6A, or
+    a log that was converted before; None for a synthetic log of `train` + `rounds` rounds. Returns the log, and the
+    account of reading it; None if it had been read before.
     """
     if data is not None and (data / HEADER).exists():
-        return PreparedLog(Log(data), None)
+        return Log(data), None
     converted = out / "log"
     if data is None:
         synthetic, days = SyntheticLog(rounds=train + rounds, seed=seed), max(1, (train + rounds) // train)
@@ -78,7 +61,7 @@ def prepare_log(
             log = Log(converted)
             if log.about.get("synthetic") != asdict(synthetic) or len(log.source_starts) != days:
                 raise LogError(f"{converted} is not this synthetic log: give another --out, or remove it")
-            return PreparedLog(log, None)
+            return log, None
         data = out / "synthetic"
         shutil.rmtree(data, ignore_errors=True)  # a log that was left half written
         synthetic.write(data, files=days, progress=lambda n: progress("writing a synthetic log", n, synthetic.rounds))
@@ -90,11 +73,11 @@ def prepare_log(
         log = Log(converted)
         if log.about.get("source") != source:
             raise LogError(f"{converted} was converted from other files than {data} holds now: give another --out")
-        return PreparedLog(log, None)
+        return log, None
     report = ReadReport(strict=strict)
     reader.about["source"] = source
     log = convert(reader, converted, report, lambda read: progress("reading the log", read, reader.size))
-    return PreparedLog(log, report)
+    return log, report
 
 
 # ------------------------------------------------------------------ records
@@ -134,24 +117,14 @@ def experiments(
     arms: str = "articles",
     trials: int = 1,
     seed: int = 0,
-    defect: bool = False,
     policies: Sequence[str] = YAHOO_POLICIES,
     engine: Engine | None = None,
     progress: StageProgress = lambda what, done, total: None,
 ) -> list[Experiment]:
     """The experiment as records, one per protocol, each with the reward model fitted to the log.
 
-    Parameters
-    ----------
-    arms : {"articles", "positions"}
-        The arms: articles, as in the paper's text, or positions in a line's list, as in its code.
-    trials, seed : int
-        Runs of every policy, which differ by noise, and the seed of the noise.
-    defect : bool
-        Run the paper's algorithms a second time with the defect of the released code: they learn from the reward of
-        another candidate than the one that they chose.
-    engine : Engine, optional
-        The engine that fits; by default this process.
+    `arms` are "articles", as in the paper's text, or "positions" in a line's list, as in its code. `trials` differ by
+    noise. `engine` fits; by default this process does.
     """
     view = View(log, features="das", arms=arms)
     statistics = fit.collect(
@@ -180,37 +153,27 @@ def experiments(
         "model": _without_zero_rows(fitted.model.plain()),
     }
     points = np.unique(np.linspace(0, split.rounds, 101)[1:].round().astype(int).clip(1))
-    records = []
-    for protocol in protocols:
-        entries = [yahoo_entry(name, protocol) for name in policies]
-        if defect:
-            entries += [_with_defect(entry) for entry in entries if entry.name in YAHOO_ORDER]
-        records.append(
-            Experiment(
-                name=YAHOO_EXPERIMENTS[arms],
-                protocol=protocol,
-                d1=view.d1,
-                d2=view.d2,
-                arms=(len(played),),
-                horizon=split.rounds,
-                seeds=(seed,),
-                trials=trials,
-                noise=YAHOO_NOISE[protocol],
-                law="log",
-                policies=tuple(entries),
-                points=tuple(points.tolist()),
-                log=about,
-            )
+    return [
+        Experiment(
+            name=YAHOO_EXPERIMENTS[arms],
+            protocol=protocol,
+            d1=view.d1,
+            d2=view.d2,
+            arms=(len(played),),
+            horizon=split.rounds,
+            seeds=(seed,),
+            trials=trials,
+            noise=YAHOO_NOISE[protocol],
+            law="log",
+            policies=tuple(yahoo_entry(name, protocol) for name in policies),
+            points=tuple(points.tolist()),
+            log=about,
         )
-    return records
+        for protocol in protocols
+    ]
 
 
 def _without_zero_rows(model: dict[str, Any]) -> dict[str, Any]:
     """A model without the rows of arms that were not in the fit, whose beta is 0."""
     kept = [i for i, row in enumerate(model["beta"]) if any(row)]
     return model | {"beta": [model["beta"][i] for i in kept], "names": [model["names"][i] for i in kept]}
-
-
-def _with_defect(entry: Entry) -> Entry:
-    """The policy with the released code's defect: it learns the reward of the candidate in its own place."""
-    return replace(entry, name=f"{entry.name}{DEFECT_SUFFIX}", learns_from=YAHOO_ORDER.index(entry.name))

@@ -9,7 +9,7 @@ import numpy as np
 from hybandits import paper
 from hybandits.experiments.results import Outcome, Results
 from hybandits.foundation.checks import FloatArray
-from hybandits.paper import DEFECT_SUFFIX, HYRAN_RELEASED
+from hybandits.paper import HYRAN_RELEASED
 
 REPRODUCED = ("HyLinUCB", "LinUCB", "DisLinUCB", HYRAN_RELEASED)
 """The curves of the published figure."""
@@ -67,11 +67,6 @@ def present_in(outcome: Outcome, names: Sequence[str]) -> list[str]:
 def rivals(outcome: Outcome) -> list[str]:
     """The paper's algorithms to be compared with HyLinUCB on a click log; none if that was not run."""
     return present_in(outcome, (*REPRODUCED[1:], "HyRan")) if BEST in outcome.policies else []
-
-
-def defective(outcome: Outcome) -> list[str]:
-    """Policies that were run with the released code's defect on the click log."""
-    return [name for name in outcome.policies if name.endswith(DEFECT_SUFFIX)]
 
 
 def is_synthetic(outcome: Outcome) -> bool:

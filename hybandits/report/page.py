@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 from hybandits import paper
 from hybandits.experiments.results import Results
-from hybandits.foundation.files import clear_parts, write_atomically
+from hybandits.foundation.files import clear_parts, write_text
 from hybandits.paper.claims import LEVEL, Verdict
 from hybandits.paper.published_numbers import HYRAN_TOLERANCE, READ_OUT_ERRORS, TOLERANCE
 from hybandits.report import cases, tables
@@ -43,7 +42,7 @@ def write_report(results: Results, verdicts: Sequence[Verdict], *, workers: int 
         if e.protocol == "own":
             texts[out / f"{e.name}.record.json"] = json.dumps(e.plain(), indent=1, ensure_ascii=False) + "\n"
     for path, text in texts.items():
-        write_atomically(path, lambda name, t=text: Path(name).write_text(t, encoding="utf-8", newline="\n"))
+        write_text(path, text)
     clear_parts([*texts, *(file for figure in drawn for file in figure.files)])
     return out / "index.html"
 
@@ -90,11 +89,9 @@ def page_of(
             has_published=tables.has_published(of_worlds),
             cut_off=any(row.low == 0 for row in of_worlds),
             regret_tables=tables.regret_tables(of_worlds),
-            leaders=[] if cases.of_the_paper(results) else leaders(rows),
             agreement=tables.agreement(read_outs),
             read_outs=tables.read_out_table(read_outs) if read_outs else None,
             click_logs=[tables.click_log_table(outcome, rows) for outcome in logged],
-            defect=any(cases.defective(outcome) for outcome in logged),
             first=ordered[0] if ordered else None,
             galleries=galleries([figure for figure in drawn if figure not in ordered[:1]]),
         )
@@ -136,12 +133,6 @@ def scores(verdicts: Sequence[Verdict]) -> dict[tuple[str, str], Counter[str]]:
     return tallies
 
 
-def leaders(rows: Sequence[Row]) -> list[list[Row]]:
-    """The policy with the smallest mean regret in every case, and the next one."""
-    cases = groupby(rows, key=lambda row: (row.experiment, row.arms))
-    return [sorted(case, key=lambda row: row.mean)[:2] for _, case in cases]
-
-
 def galleries(drawn: Sequence[Drawn]) -> dict[str, list[tuple[str, list[Drawn]]]]:
     """The figures of every section of the page, by protocol."""
     sections = {name: [each for each in drawn if each.figure.section == name] for name in get_args(Section)}
@@ -157,28 +148,15 @@ def anchor(verdict: Verdict) -> str:
     return re.sub(r"[^a-z0-9-]+", "-", words.lower())
 
 
-_GREEK = dict(zip(["alpha", "beta", "gamma", "delta", "theta", "lambda", "rho", "sigma"], "αβγδθλρσ", strict=True))
-_SYMBOLS = (
-    *(("&lt;=", "≤"), ("&gt;=", "≥"), (r"\+-", "±")),
-    *((r"\bsqrt\((\w+)\)", r"√\1"), (r"\bsqrt\(", "√(")),
-    *((rf"\b{name}(?=_|\b)", letter) for name, letter in _GREEK.items()),
-    (r"([αβγδθλρσ])_(min|max|[a-z0-9])(?![A-Za-z0-9])", r"\1<sub>\2</sub>"),
-    (r"\b([MUVWBZRT])_((?:i,t|[ito0])(?![A-Za-z0-9]))", r"\1<sub>\2</sub>"),
-    (r"\bd([12])\b", r"d<sub>\1</sub>"),
-    (r"(?<=[\w)>])\^\(([^()]*)\)", r"<sup>\1</sup>"),
-    (r"(?<=[\w)>])\^(-?\w+(?:[./]\d+)?)", r"<sup>\1</sup>"),
-    (r"\b(\d(?:\.\d+)?)e\+?(-?)0*(\d+)\b", r"\1·10<sup>\2\3</sup>"),
-    (r"\b([xz])&#39;(?!\w)", r"\1ᵀ"),
-)
+_LETTERS = ("alpha", "beta", "gamma", "delta", "theta", "lambda", "rho", "sigma", "sqrt")
+_SYMBOLS = dict(zip(_LETTERS, "αβγδθλρσ√", strict=True))
+_NAMES = re.compile(rf"\b({'|'.join(_SYMBOLS)})(?=_|\b)")
 
 
-def in_symbols(text: str) -> Markup:
-    """Write the formulas of a text in HTML: Greek letters, subscripts, powers, roots and signs; the rest is escaped.
+def in_symbols(text: str) -> str:
+    """Write the names of Greek letters and roots in a text as symbols.
 
-    >>> print(in_symbols("sigma_max(B_i,t) <= sqrt(T), about 10^10 rounds for d1 = d2 = 10"))
-    σ<sub>max</sub>(B<sub>i,t</sub>) ≤ √T, about 10<sup>10</sup> rounds for d<sub>1</sub> = d<sub>2</sub> = 10
+    >>> in_symbols("sigma_max(B_i,t) <= sqrt(T)")
+    'σ_max(B_i,t) ≤ √(T)'
     """
-    html = str(escape(text))
-    for pattern, replacement in _SYMBOLS:
-        html = re.sub(pattern, replacement, html)
-    return Markup(html)
+    return _NAMES.sub(lambda name: _SYMBOLS[name[0]], text).replace("<=", "≤").replace(">=", "≥").replace("+-", "±")

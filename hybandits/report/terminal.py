@@ -1,4 +1,4 @@
-"""Tables in the terminal: regrets and verdicts, what a log holds, what a policy learned, and an evaluation on a log."""
+"""Tables in the terminal: regrets and verdicts, the description of a log, and an evaluation on a log."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from hybandits.estimators.learned import LearnedSettings
 from hybandits.evaluation import Estimate, Evaluation
 from hybandits.evaluation.describe import Description
 from hybandits.evaluation.results import Difference
 from hybandits.experiments.results import Results
-from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims import Verdict
 from hybandits.report import cases
 from hybandits.report.tables import Table, click_log_table, regret_rows, regret_tables
@@ -131,11 +128,7 @@ def _propensities(d: Description) -> str:
     if d.lowest_propensity is None or d.highest_propensity is None:
         return "none"
     uniform = ", uniform: replay and inverse propensities apply" if d.uniform else ""
-    return _range_text(d.lowest_propensity, d.highest_propensity) + uniform
-
-
-def _range_text(low: float, high: float) -> str:
-    return " to ".join(dict.fromkeys((f"{low:.4g}", f"{high:.4g}")))
+    return " to ".join(dict.fromkeys(f"{value:.4g}" for value in (d.lowest_propensity, d.highest_propensity))) + uniform
 
 
 def _or_dash(value: float | None, form: str) -> str:
@@ -143,30 +136,13 @@ def _or_dash(value: float | None, form: str) -> str:
 
 
 def _when(time: int | None) -> str:
+    """A time as a date, or as it is if it is none."""
     if time is None:
         return ""
     try:
         return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
     except (ValueError, OverflowError, OSError):
         return str(time)
-
-
-def print_learned(settings: LearnedSettings, console: Console | None = None) -> None:
-    """Print the settings that a policy has learned."""
-    facts = [
-        ("noise", f"{settings.noise:.4g}"),
-        ("scale of the shared parameters", _range(settings.shared_scale)),
-        ("scale of the arms' own parameters", _range(settings.own_scale)),
-        ("their mean, where new arms start", _range(settings.common_mean)),
-        ("effective parameters", f"{settings.effective_parameters:,.1f}"),
-        ("log evidence", f"{settings.evidence:,.1f}"),
-    ]
-    show([], [Table("Learned from the rewards", ("what", "value"), [facts])], console)
-
-
-def _range(values: FloatArray) -> str:
-    known = values[~np.isnan(values)]
-    return _range_text(known.min(), known.max()) if len(known) else "-"
 
 
 # ------------------------------------------------------------------ evaluations

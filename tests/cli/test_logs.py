@@ -62,7 +62,7 @@ def test_convert_counts_what_it_skips_and_strict_stops(folder: Path, tmp_path: P
         (["fit", "LOG", "--out", "missing/policy.npz"], "a folder that exists"),
         (["evaluate", "LOG", "--policy", "always:nobody"], "the log has no arm 'nobody'"),
         (["evaluate", "LOG", "--policy", "nowhere.npz"], "nowhere.npz"),
-        (["evaluate", "LOG", "--policy", "random"], "no policy 'random'"),
+        (["evaluate", "LOG", "--policy", "random"], "unknown policy 'random'"),
         (["evaluate", "LOG", "--policy", "uniform", "--policy", "uniform"], "uniform is given twice"),
         (
             ["reproduce", "setting-1", "--train", "20", "--out", "OUT"],
@@ -70,11 +70,9 @@ def test_convert_counts_what_it_skips_and_strict_stops(folder: Path, tmp_path: P
         ),
         (["evaluate", "LOG", "--policy", "uniform", "--estimators", "isp"], "isp"),
         (["evaluate", "LOG", "--policy", "uniform", "--level", "95"], "level"),
-        (["evaluate", "LOG", "--policy", "uniform", "--reward-range", "1"], "two numbers"),
         (["evaluate", "LOG", "--policy", "uniform", "--from", "6000"], "none from round 6,000 on"),
         (["evaluate", "LOG", "--policy", "uniform", "--address", "x"], "--engine ray"),
         (["reproduce", "yahoo", "--data", "nowhere", "--out", "OUT"], "nowhere does not exist"),
-        (["describe", "LOG", "--json", "."], "cannot be written"),
     ],
 )
 def test_mistakes_get_one_line(folder: Path, tmp_path: Path, arguments: list[str], words: str) -> None:
@@ -89,11 +87,10 @@ def test_mistakes_get_one_line(folder: Path, tmp_path: Path, arguments: list[str
 
 
 def test_describe_takes_raw_and_converted_logs(folder: Path, tmp_path: Path) -> None:
-    raw, converted = run("describe", folder / "raw"), run("describe", folder / "log", "--json", tmp_path / "d.json")
+    raw, converted = run("describe", folder / "raw"), run("describe", folder / "log")
     assert raw.exit_code == converted.exit_code == 0
     assert "6,000 from 2 files" in said(raw)
     assert f"{folder / 'raw'} (R6A)" in said(raw)
-    assert json.loads((tmp_path / "d.json").read_text())["user_rank"] == [5, 6]
 
 
 @pytest.mark.slow
@@ -177,7 +174,7 @@ def test_output_that_nobody_reads_is_no_error_of_the_command(folder: Path, tmp_p
         assert process.stderr is not None
         process.stdout.close()
         assert complaints(process.stderr.read()) == []
-    assert {file.name for file in out.iterdir()} >= {"evaluation.json", "running.png", "running.svg"}
+    assert [file.name for file in out.iterdir()] == ["evaluation.json"]
 
 
 def test_own_columns(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hybandits.engines import ProcessEngine, Ray, SerialEngine
-from hybandits.experiments.config import Simulation, experiment, find_data
+from hybandits.experiments.config import Simulation, experiment
 from hybandits.experiments.record import Experiment, ResultsError
 from hybandits.experiments.results import read_results
 from hybandits.experiments.runner import Job, run, run_unit
@@ -74,7 +74,7 @@ def test_a_file_becomes_a_record(tmp_path: Path) -> None:
         ({"world": "classification", "arms": 3}, "arms cannot be given: the world decides"),
         ({"world": "churn:evry=3"}, r"churn has no setting 'evry' \(did you mean every\?\): it has every"),
         ({"world": "churn:every=often"}, "every must be a whole number, got 'often'"),
-        ({"world": "classification:data=no.csv"}, r"there is no data set no\.csv in the current folder"),
+        ({"world": "classification:data=no.csv"}, "classification has no setting 'data'"),
     ],
 )
 def test_mistakes_are_named(settings: dict[str, Any], message: str) -> None:
@@ -104,33 +104,6 @@ def test_every_setting_is_documented() -> None:
     laboratory = (Path(__file__).parents[2] / "docs" / "laboratory.md").read_text()
     for each in fields(Simulation):
         assert f"`{each.name}" in laboratory or f"\n{each.name} = " in laboratory, each.name
-
-
-# ------------------------------------------------------------------ data sets
-
-
-def test_a_data_set_is_known_by_its_content(own_folder: Path) -> None:
-    (own_folder / "lab").mkdir()
-    path = own_folder / "lab" / "flowers.csv"
-    path.write_text("kind,length,width\nrose,1,2\nlily,2,2.5\nrose,3,1\n")
-    settings = {"world": "classification:data=flowers.csv,label=kind", "rounds": 10}
-    with pytest.raises(ValueError, match=r"there is no data set flowers\.csv in the current folder"):
-        experiment(settings)
-    record = experiment(settings, own_folder / "lab")
-    assert (record.d1, record.d2, record.arms) == (0, 3, (2,))
-    assert record.world_settings == {
-        "kind": "classification", "data": "flowers.csv", "label": "kind", "sha256": sha256(path),
-    }  # fmt: skip
-    assert record.needs_data
-    assert find_data(record.world_settings, own_folder / "lab") == path
-    outcome = run([record], own_folder / "out", engine=SerialEngine(), data=path).outcome("simulation", "own")
-    assert outcome is not None
-    assert set(outcome.final("LinUCB") % 1) == {0.0}, "a wrong answer costs one right one"
-    path.write_text("kind,length,width\nrose,1,2\nlily,2,2.5\n")
-    with pytest.raises(ValueError, match=r"flowers\.csv has SHA-256 .*bring the file that was used"):
-        run_unit(Job(next(record.units()), str(path)))
-    terrain = experiment({"world": "classification", "rounds": 10})
-    assert (terrain.d2, terrain.arms, terrain.needs_data) == (55, (7,), False)
 
 
 # ------------------------------------------------------------------ classes of one's own

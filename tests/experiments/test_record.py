@@ -78,10 +78,6 @@ def test_fields_that_are_not_used_are_not_written() -> None:
     assert "log" not in plain
     assert "world_settings" not in plain
     assert "design_ridge" not in plain
-    assert all("learns_from" not in entry for entry in plain["policies"])
-    slip = replace(SMALL, policies=(Entry(name="slip", policy="Greedy", learns_from=0),))
-    assert slip.plain()["policies"][0]["learns_from"] == 0
-    assert Experiment.from_plain(slip.plain()) == slip
 
 
 def test_a_record_with_other_fields_is_refused() -> None:

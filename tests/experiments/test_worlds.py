@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
-from hybandits.experiments.worlds import KINDS, make_world, read_table, world_class
+from hybandits.experiments.worlds import KINDS, make_world, world_class
 from hybandits.simulation.rounds import Block
 from hybandits.simulation.worlds import Relayed, World, delay_of, draw_rewards
 from hybandits.testing import WorldConformance
@@ -102,53 +100,3 @@ class TestTheDocumentedWorld(WorldConformance):
         kind: Any = world_class("drifting:Drifting")
         world: World = kind(d1=3, d2=2, arms=4, seed=seed)
         return world
-
-
-# ------------------------------------------------------------------ data sets
-
-FLOWERS = {"kind": ["rose", "lily", "rose", "iris"], "length": [1.0, 2.0, 3.0, 2.5], "wet": [1, 0, 1, 1]}
-
-
-def write(folder: Path, columns: dict[str, list[Any]], ending: str = "parquet") -> Path:
-    path = folder / f"flowers.{ending}"
-    if ending == "parquet":
-        pq.write_table(pa.table(columns), path)
-    else:
-        rows = [list(columns), *zip(*columns.values(), strict=True)]
-        text = "".join(",".join(map(str, row)) + "\n" for row in rows)
-        path.write_text(text, encoding="utf-8-sig")  # the mark of the byte order is no part of the header
-    return path
-
-
-@pytest.mark.parametrize("ending", ["parquet", "csv"])
-def test_a_table_is_read_from_parquet_and_csv(ending: str, tmp_path: Path) -> None:
-    features, labels = read_table(write(tmp_path, FLOWERS, ending), "kind")
-    assert_array_equal(features, [[1, 1], [2, 0], [3, 1], [2.5, 1]])
-    assert labels == FLOWERS["kind"]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "cannot be read"),
-        ("a,b\n", "must have a header, rows"),
-        ("a\n1\n", "must have a header, rows, and a column of features"),
-        ("a,b\n1,x\n2\n", "cannot be read .*Expected 2 columns, got 1"),
-        ("a,b\none,x\n", "has no numbers in a .*'one'"),
-        ("a,b\n1,x\nnan,x\n", "has no finite number in a, row 2"),
-        ("a,b\n1,x\n,x\n", "has no finite number in a, row 2"),
-        ("a,b\n1,x\n2,x\n", r"has only the class 'x' in b"),
-        ("a,b\n1,3\n2,\n", "has rows without a class in b"),
-        ("a,kind\n1,2\n", r"has no column 'knd' \(did you mean kind\?\): it has a, kind"),
-    ],
-)
-def test_faults_of_a_file_are_named(text: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "data.csv").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        read_table(tmp_path / "data.csv", "knd" if "kind" in text else None)
-
-
-def test_what_is_not_parquet_is_named(tmp_path: Path) -> None:
-    (tmp_path / "data.parquet").write_text("a,b\n1,x\n")
-    with pytest.raises(ValueError, match=r"data\.parquet cannot be read"):
-        read_table(tmp_path / "data.parquet")

@@ -315,12 +315,12 @@ def on_real_data(protocol: Any = "released", *, synthetic: bool = False, **chang
 
 
 def curves(levels: Mapping[str, float] = LEVELS, spread: float = 1.0) -> Curve:
-    """Regret like a square root, trials about `spread` apart at T; a defect costs a tenth."""
+    """Regret like a square root, trials about `spread` apart at T."""
 
     def curve(policy: str, arms: int, environment: int, trial: int) -> FloatArray:
-        name = policy.removesuffix(", defect")
-        level = levels[name] * (1.0 if name == policy else 1.1)
-        return (level + spread * (trial + 0.1 * len(policy) * (-1) ** trial)) * np.sqrt(np.arange(1, 101) / 100)
+        return (levels[policy] + spread * (trial + 0.1 * len(policy) * (-1) ** trial)) * np.sqrt(
+            np.arange(1, 101) / 100
+        )
 
     return curve
 
@@ -385,7 +385,7 @@ def test_one_trial_gives_numbers_and_no_verdict() -> None:
 @pytest.mark.parametrize("levels", [LEVELS, {**LEVELS, "DisLinUCB": 10.0}])
 @pytest.mark.parametrize("trials", [1, 3])
 def test_a_synthetic_log_never_decides(levels: dict[str, float], trials: int) -> None:
-    verdict = verdict_on(on_real_data(synthetic=True, trials=trials, defect=True), levels=levels)
+    verdict = verdict_on(on_real_data(synthetic=True, trials=trials), levels=levels)
     assert verdict.verdict == OPEN
     assert verdict.summary.startswith(
         "No real data: the log is synthetic, not Yahoo's, so nothing is known about the claim."
@@ -400,7 +400,7 @@ def test_a_synthetic_log_never_decides(levels: dict[str, float], trials: int) ->
 
 
 def test_positions_as_arms_are_a_claim_of_their_own() -> None:
-    records = [on_real_data(), on_real_data(arms="positions", defect=True), on_real_data("written")]
+    records = [on_real_data(), on_real_data(arms="positions"), on_real_data("written")]
     verdicts = judge(as_results(*(fabricated_outcome(record, curves()) for record in records)))
     judged_claims = [(verdict.claim, verdict.protocol) for verdict in verdicts]
     assert judged_claims == [("8", "released"), ("8", "written"), ("8 (positions)", "released")]

@@ -13,7 +13,7 @@ from hybandits import paper
 from hybandits.experiments.record import Experiment
 from hybandits.logs.store import Log, LogError
 from hybandits.logs.synthetic import SyntheticLog
-from hybandits.paper import HYRAN_RELEASED, yahoo
+from hybandits.paper import yahoo
 
 TRAIN, ROUNDS = 400, 200
 
@@ -46,25 +46,25 @@ def log(folder: Path) -> Log:
 
 def test_without_data_a_synthetic_log_is_written_and_converted(tmp_path: Path) -> None:
     stages = Stages()
-    prepared = yahoo.prepare_log(tmp_path, None, train=TRAIN, rounds=ROUNDS, seed=3, progress=stages)
-    assert prepared.log.rounds == TRAIN + ROUNDS
-    assert prepared.log.about["synthetic"]["seed"] == 3
-    assert prepared.report is not None
+    log, report = yahoo.prepare_log(tmp_path, None, train=TRAIN, rounds=ROUNDS, seed=3, progress=stages)
+    assert log.rounds == TRAIN + ROUNDS
+    assert log.about["synthetic"]["seed"] == 3
+    assert report is not None
     assert stages.names() == ["writing a synthetic log", "reading the log"]
     assert sum(done for stage, done, _ in stages if stage == "writing a synthetic log") == TRAIN + ROUNDS
 
 
 def test_a_log_is_prepared_once(folder: Path) -> None:
     stages = Stages()
-    again = yahoo.prepare_log(folder, None, train=TRAIN, rounds=ROUNDS, progress=stages)
-    assert again.report is None, "nothing was read"
-    assert again.log.path == folder / "log"
+    log, report = yahoo.prepare_log(folder, None, train=TRAIN, rounds=ROUNDS, progress=stages)
+    assert report is None, "nothing was read"
+    assert log.path == folder / "log"
     assert stages == []
 
 
 def test_a_converted_log_is_used_where_it_lies(folder: Path, tmp_path: Path) -> None:
-    prepared = yahoo.prepare_log(tmp_path, folder / "log", train=TRAIN, rounds=ROUNDS)
-    assert (prepared.log.path, prepared.report) == (folder / "log", None)
+    log, report = yahoo.prepare_log(tmp_path, folder / "log", train=TRAIN, rounds=ROUNDS)
+    assert (log.path, report) == (folder / "log", None)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -76,16 +76,16 @@ def test_a_synthetic_log_with_other_settings_is_not_replaced(folder: Path) -> No
 def test_a_synthetic_log_that_was_left_half_written_is_written_again(tmp_path: Path) -> None:
     (tmp_path / "synthetic").mkdir()
     (tmp_path / "synthetic" / "rubbish").touch()
-    prepared = yahoo.prepare_log(tmp_path, None, train=50, rounds=20)
-    assert prepared.log.rounds == 70
+    log, _ = yahoo.prepare_log(tmp_path, None, train=50, rounds=20)
+    assert log.rounds == 70
     assert not (tmp_path / "synthetic" / "rubbish").exists()
 
 
 def test_a_log_of_other_files_is_refused(tmp_path: Path) -> None:
     for name, seed in (("one", 1), ("two", 2)):
         SyntheticLog(rounds=50, seed=seed).write(tmp_path / name, files=1)
-    first = yahoo.prepare_log(tmp_path / "out", tmp_path / "one", train=30, rounds=20)
-    assert first.log.rounds == 50
+    log, _ = yahoo.prepare_log(tmp_path / "out", tmp_path / "one", train=30, rounds=20)
+    assert log.rounds == 50
     with pytest.raises(LogError, match=r"was converted from other files than .*two holds now: give another --out"):
         yahoo.prepare_log(tmp_path / "out", tmp_path / "two", train=30, rounds=20)
     with pytest.raises(LogError, match="nowhere does not exist: give the folder"):
@@ -162,13 +162,3 @@ def test_positions_as_arms_have_a_name_of_their_own(log: Log) -> None:
     (record,) = yahoo.experiments(log, split, ["released"], arms="positions", policies=("HyLinUCB",))
     assert record.key == "yahoo-positions/released"
     assert [entry.name for entry in record.policies] == ["HyLinUCB"]
-
-
-def test_the_defect_is_that_of_the_released_list(log: Log) -> None:
-    split = yahoo.split_log(log, train=TRAIN, rounds=ROUNDS)
-    (record,) = yahoo.experiments(log, split, ["released"], defect=True)
-    defective = {entry.name: entry.learns_from for entry in record.policies if entry.name.endswith(", defect")}
-    assert defective == {
-        "HyLinUCB, defect": 2, "LinUCB, defect": 0, "DisLinUCB, defect": 1, f"{HYRAN_RELEASED}, defect": 3,
-    }  # fmt: skip
-    assert {entry.learns_from for entry in record.policies if not entry.name.endswith(", defect")} == {None}

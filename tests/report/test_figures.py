@@ -126,12 +126,11 @@ def test_words_carry_the_numbers(settings: Results) -> None:
 
 
 def test_figures_of_a_log(tmp_path: Path) -> None:
-    records = [on_a_log(defect=True), on_a_log(arms="positions", trials=1), on_a_log("written")]
+    records = [on_a_log(), on_a_log(arms="positions", trials=1), on_a_log("written")]
     figures = named(fabricate_log(tmp_path, *records, spread=0.0))
-    assert sorted(figures) == [
-        "released-yahoo", "released-yahoo-positions", "released-yahoo-positions-relative",
-        "released-yahoo-relative", "written-yahoo", "written-yahoo-relative",
-    ]  # fmt: skip
+    assert sorted(figures) == ["released-yahoo", "released-yahoo-positions", "written-yahoo"]
+    for name in figures:
+        assert titles(drawn(figures[name]))[1] == "beyond HyLinUCB's in the same trial"
     for figure in figures.values():
         assert figure.section == "yahoo"
         for text in (figure.caption, figure.title, figure.alt):

@@ -1,4 +1,4 @@
-"""The tables in the terminal: of experiments, of a log, of learned settings, of an evaluation."""
+"""The tables in the terminal: of experiments, of a log, of an evaluation."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from rich.console import Console
 
-from hybandits.estimators.learned import LearnedSettings
 from hybandits.evaluation import Evaluation
 from hybandits.evaluation.describe import Description, describe
 from hybandits.evaluation.results import Diagnostics, Difference, Estimate
@@ -20,7 +18,7 @@ from hybandits.evaluation.view import View
 from hybandits.experiments.results import Results
 from hybandits.paper.judging import judge
 from hybandits.report.tables import Table
-from hybandits.report.terminal import print_description, print_evaluation, print_learned, print_summary, show
+from hybandits.report.terminal import print_description, print_evaluation, print_summary, show
 from tests.support.fabricated_results import fabricate, small_setting
 from tests.support.loglike import little_log
 
@@ -146,20 +144,3 @@ def test_rounds_kept_and_notes_are_shown_where_there_are_any() -> None:
     assert lines[at + 2].split() == ["it", "1,000", "20.00%", "120", "-", "-", "-"]
     assert lines[at + 3].split() == ["logged", "1,000", "100.00%", "-", "-", "-", "-"]
     assert [line.split(maxsplit=2)[2] for line in lines[lines.index("Notes") + 2 :]] == ["Kept 120.", "And so on."]
-
-
-def test_learned_settings_are_shown_as_far_as_they_are_known() -> None:
-    settings = LearnedSettings(
-        noise=0.17888, shared_scale=np.array([0.02, np.nan, 0.05]), own_scale=np.array([0.1]), common_mean=np.zeros(0),
-        effective_parameters=1234.56, evidence=-20.0,
-    )  # fmt: skip
-    assert lines_of(print_learned, settings) == [
-        "Learned from the rewards",
-        "what                               value",
-        "noise                              0.1789",
-        "scale of the shared parameters     0.02 to 0.05",
-        "scale of the arms' own parameters  0.1",
-        "their mean, where new arms start   -",
-        "effective parameters               1,234.6",
-        "log evidence                       -20.0",
-    ]

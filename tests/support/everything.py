@@ -130,12 +130,12 @@ def use_logs(folder: Path) -> None:
             for arms in ARMS:
                 use_view(View(log, features=features, arms=arms))
         if kind == "R6A":
-            prepared = yahoo.prepare_log(folder, raw / "log", train=200, rounds=50)
-            split = yahoo.split_log(prepared.log, train=200, rounds=50)
-            records = yahoo.experiments(prepared.log, split, ("released", "written"), defect=True)
+            log, _ = yahoo.prepare_log(folder, raw / "log", train=200, rounds=50)
+            split = yahoo.split_log(log, train=200, rounds=50)
+            records = yahoo.experiments(log, split, ("released", "written"))
             for record in records:
                 for unit in record.units():
-                    runner.run_unit(runner.Job(unit, str(prepared.log.path)))
+                    runner.run_unit(runner.Job(unit, str(log.path)))
 
 
 def use_view(view: View) -> None:

@@ -90,16 +90,9 @@ LEVELS = {
 
 def on_a_log(
     protocol: Any = "released", *, synthetic: bool = True, arms: str = "articles", trials: int = 2,
-    rounds: int = 200_000, defect: bool = False, policies: tuple[str, ...] = paper.YAHOO_POLICIES, **changes: Any,
+    rounds: int = 200_000, policies: tuple[str, ...] = paper.YAHOO_POLICIES, **changes: Any,
 ) -> Experiment:  # fmt: skip
     """The record of the experiment on a click log, without a log to read."""
-    entries = [paper.yahoo_entry(name, protocol) for name in policies]
-    if defect:
-        entries += [
-            replace(entry, name=f"{entry.name}, defect", learns_from=paper.YAHOO_ORDER.index(entry.name))
-            for entry in entries
-            if entry.name in paper.YAHOO_ORDER
-        ]
     synthetic_log = {"rounds": 300_000, "seed": 0, "pool": 20, "rate": 0.06} if synthetic else None
     log = {
         "content": "0", "kind": "R6A", "synthetic": synthetic_log, "features": "das", "arms": arms, "train": 100_000,
@@ -109,14 +102,9 @@ def on_a_log(
     return Experiment(
         name="yahoo" if arms == "articles" else "yahoo-positions", protocol=protocol, d1=36, d2=6, arms=(22,),
         horizon=rounds, seeds=(0,), trials=trials, noise=paper.YAHOO_NOISE[protocol], law="log",
-        policies=tuple(entries), points=tuple(range(rounds // 100, rounds + 1, rounds // 100)), log={**log, **changes},
+        policies=tuple(paper.yahoo_entry(name, protocol) for name in policies),
+        points=tuple(range(rounds // 100, rounds + 1, rounds // 100)), log={**log, **changes},
     )  # fmt: skip
-
-
-def _level_on_a_log(policy: str, levels: Mapping[str, float]) -> float:
-    """At T; a defect costs a tenth."""
-    name = policy.removesuffix(", defect")
-    return levels[name] * (1.0 if name == policy else 1.1)
 
 
 def fabricate_log(
@@ -126,7 +114,7 @@ def fabricate_log(
     for e in records:
         for unit in e.units():
             own = 0.1 * len(unit.policy) * (-1) ** unit.first
-            last = _level_on_a_log(unit.policy, levels) + spread * (unit.first + own)
+            last = levels[unit.policy] + spread * (unit.first + own)
             regret = last * np.sqrt(np.array(e.points) / e.horizon)
             write_unit(folder, unit, [Run(policy=unit.policy, trial=unit.first, regret=regret)])
     return _with_manifest(folder, records, about)

@@ -19,7 +19,6 @@ from hybandits.report.figures.regret import (
     environments_figure,
     hyran_figure,
     panels_figure,
-    relative_figure,
     setting_figure,
 )
 
@@ -70,8 +69,4 @@ def _figures_of_protocol(outcomes: Mapping[str, Outcome], protocol: str) -> Iter
     both = ("HyRan", HYRAN_RELEASED)
     yield from (hyran_figure(outcome) for outcome in regret if len(cases.present_in(outcome, both)) == 2)
     yield from (beyond_figure(outcome) for outcome in regret if beyond_names(outcome))
-    for outcome in outcomes.values():
-        if outcome.experiment.log is not None:
-            if cases.rivals(outcome):
-                yield relative_figure(outcome)
-            yield setting_figure(outcome)
+    yield from (setting_figure(outcome) for outcome in outcomes.values() if outcome.experiment.log is not None)

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from hybandits.experiments.results import Design, Outcome
 from hybandits.foundation.checks import FloatArray
-from hybandits.paper.judging import DISJOINT, JudgedOutcome, mean_cross_moment, number
+from hybandits.paper.judging import DISJOINT, JudgedOutcome, mean_cross_moment
 from hybandits.paper.settings import UNIFORM
 from hybandits.paper.theorems import COUPLING_LIMIT
 from hybandits.report import cases
@@ -19,7 +19,6 @@ from hybandits.report.figures.looks import BAND, Curve, Figure, Plot, Style, lab
 from hybandits.report.figures.regret import few_policies_figure, lines_and_bands
 
 MIDDLE, MOST, WHOLE, HAIRS = "median or mean", "5 to 95 %", "lowest to highest", "arms of run 1"
-_STRAIGHT = "straight line through the last half"
 _FAN = "Over all arms and runs: lowest to highest (light band), 5 to 95 % (dark), median (line); hairlines: run 1."
 _DASHED: Any = (0, (4, 2))
 _ROUNDS, _PULLS = "rounds played, t", "pulls of the arm"
@@ -38,16 +37,9 @@ class _Fan(NamedTuple):
 def diversity_figures(outcome: Outcome) -> Iterator[Figure]:
     """The figures of the design matrix, as far as it was measured, and the growth of the regret."""
     designs = {name: design for name in outcome.policies if (design := outcome.design(name)) is not None}
-    sharing = {name: design for name, design in designs.items() if name != DISJOINT}
-    own = {name: _fan(design, "lambda_min_w") for name, design in designs.items()}
-    cross = {name: _fan(design, "sigma_max_b", logarithmic=True) for name, design in sharing.items()}
-    top = max((float(design.lambda_min_v.max()) for design in sharing.values()), default=1.0)
     for name, design in designs.items():
-        if name == DISJOINT:
-            yield _own_matrices(outcome, name, design, own[name])
-        else:
-            yield _blocks(outcome, name, design, top, {n: own[n] for n in sharing}, cross)
-    if sharing:
+        yield (_own_matrices if name == DISJOINT else _blocks)(outcome, name, design)
+    if sharing := {name: design for name, design in designs.items() if name != DISJOINT}:
         yield _coupling(outcome, sharing)
     caption = f"{lines_and_bands(outcome)} The dotted line has the slope of √t."
     yield few_policies_figure(
@@ -81,52 +73,43 @@ def by_pulls(pulls: FloatArray, values: FloatArray, grid: FloatArray, levels: Se
     return quantiles
 
 
-def _blocks(
-    outcome: Outcome, name: str, design: Design, top: float, own: Mapping[str, _Fan], cross: Mapping[str, _Fan]
-) -> Figure:
-    """Smallest eigenvalues of V and W_i and largest singular value of B_i, of a policy with shared parameters.
-
-    `top`, `own` and `cross` are those of all such policies, which have the same axes.
-    """
-    e = outcome.experiment
+def _blocks(outcome: Outcome, name: str, design: Design) -> Figure:
+    """Smallest eigenvalues of V and W_i and largest singular value of B_i, of a policy with shared parameters."""
+    e, own = outcome.experiment, _fan(design, "lambda_min_w")
+    cross = _fan(design, "sigma_max_b", logarithmic=True)
 
     def draw(plot: Plot) -> None:
         shared_axes, own_axes, cross_axes = plot.axes
         style = plot.styles[name]
         _draw_runs(plot, shared_axes, MIDDLE, design.t, design.lambda_min_v, style, legend=False)
-        _draw_straight(plot, shared_axes, design.t, design.lambda_min_v.mean(axis=0))
         label_axes(shared_axes, _ROUNDS, r"$\lambda_{\min}(V_t)$")
-        shared_axes.set_ylim(0, 1.05 * top)
         shared_axes.set_title(f"{name}: shared block")
-        _draw_fan(plot, own_axes, own[name], style)
+        _draw_fan(plot, own_axes, own, style)
         label_axes(own_axes, _PULLS, r"$\lambda_{\min}(W_{i,t})$")
-        own_axes.set_xlim(0, max(fan.grid[-1] for fan in own.values()))
-        own_axes.set_ylim(0, 1.05 * max(float(np.nanmax(fan.quantiles[4])) for fan in own.values()))
+        own_axes.set(xlim=(0, own.grid[-1]), ylim=(0, 1.05 * float(np.nanmax(own.quantiles[4]))))
         own_axes.set_title("blocks of the arms")
-        _draw_fan(plot, cross_axes, cross[name], style, straight=False)
-        _draw_both_slopes(plot, cross_axes, cross[name])
-        cross_axes.set_xlim(1, max(fan.grid[-1] for fan in cross.values()))
-        medians = np.concatenate([fan.quantiles[2] for fan in cross.values()])
-        medians = medians[medians > 0]
-        cross_axes.set_ylim(0.3 * medians.min(), 4 * medians.max())
+        _draw_fan(plot, cross_axes, cross, style)
+        _draw_both_slopes(plot, cross_axes, cross)
+        median = cross.quantiles[2][cross.quantiles[2] > 0]
+        cross_axes.set(xlim=(1, cross.grid[-1]), ylim=(0.3 * median.min(), 4 * median.max()))
         label_axes(cross_axes, _PULLS, r"$\sigma_{\max}(B_{i,t})$", logarithmic=True)
         cross_axes.set_title("cross blocks")
 
     return Figure(
         name=f"{e.name}-{name}", protocol=e.protocol, section="diversity", draw=draw, columns=3,
         title=f"{name}: the blocks of the design matrix, {cases.under(e.protocol)}",
-        caption=f"{cases.runs_in_words(outcome)}, K = {outcome.arms[0]}. An eigenvalue that grows linearly follows the "
-        "dashed line once there are more rows than dimensions; a singular value that grows like √pulls has the "
-        f"dotted slope. First panel: mean, lowest and highest run. {_FAN} Other policies have the same axes.",
+        caption=f"{cases.runs_in_words(outcome)}, K = {outcome.arms[0]}. An eigenvalue that grows linearly is a "
+        "straight line once there are more rows than dimensions; a singular value that grows like √pulls has the "
+        f"dotted slope. First panel: mean, lowest and highest run. {_FAN}",
         alt=f"Three charts. After {e.horizon:,} rounds, medians: smallest eigenvalue of the shared block "
         f"{np.median(design.lambda_min_v[:, -1]):.1f}, of the arms' blocks {_middle(design.lambda_min_w)}, largest "
         f"singular value of the cross blocks {_middle(design.sigma_max_b)}.",
     )  # fmt: skip
 
 
-def _own_matrices(outcome: Outcome, name: str, design: Design, fan: _Fan) -> Figure:
+def _own_matrices(outcome: Outcome, name: str, design: Design) -> Figure:
     """Smallest eigenvalue of every arm's own matrix, of a policy that shares nothing."""
-    e = outcome.experiment
+    e, fan = outcome.experiment, _fan(design, "lambda_min_w")
 
     def draw(plot: Plot) -> None:
         (axes,) = plot.axes
@@ -228,13 +211,7 @@ def _draw_row(
     for axes in (coupling, cross):
         if starts:
             axes.axvspan(min(starts), max(starts), color="#999933", alpha=0.3, linewidth=0, label="burn-in T₀")
-            axes.axvline(min(starts), color="#999933", linewidth=1.0)
         make_logarithmic(axes)
-    if starts:
-        cross.annotate(
-            f"T₀ = {number(min(starts))}", (min(starts), 0.99), xycoords=("data", "axes fraction"), va="top",
-            ha="right", fontsize=8.5, xytext=(-3, 0), textcoords="offset points",
-        )  # fmt: skip
 
 
 # ------------------------------------------------------------------ lines
@@ -255,7 +232,7 @@ def _draw_runs(
     plot.record(axes, name, t, {"mean": runs.mean, "lowest": runs.low, "highest": runs.high})
 
 
-def _draw_fan(plot: Plot, axes: Axes, fan: _Fan, style: Style, *, straight: bool = True) -> None:
+def _draw_fan(plot: Plot, axes: Axes, fan: _Fan, style: Style) -> None:
     """Draw a measure of every arm's block against the pulls of that arm."""
     lowest, low, median, high, highest = fan.quantiles
     axes.plot(fan.grid, median, color=style.colour, linewidth=2.0, label=MIDDLE)
@@ -269,20 +246,6 @@ def _draw_fan(plot: Plot, axes: Axes, fan: _Fan, style: Style, *, straight: bool
     probes, arms = fan.values.shape
     by_arm = {"value": fan.values.T.ravel(), "arm": np.repeat(np.arange(1.0, arms + 1), probes)}
     plot.record(axes, HAIRS, fan.pulls.T.ravel(), by_arm)
-    known = np.isfinite(median)
-    if straight:
-        _draw_straight(plot, axes, fan.grid[known], median[known])
-
-
-def _draw_straight(plot: Plot, axes: Axes, x: FloatArray, y: FloatArray) -> None:
-    """Draw the straight line through the last half, down to where it is 0: linear growth."""
-    half = int(np.searchsorted(x, x[-1] / 2)) if len(x) else 0
-    if half < len(x) - 1:
-        slope = (y[-1] - y[half]) / (x[-1] - x[half])
-        start = max(0.0, float(x[-1] - y[-1] / slope)) if slope > 0 else 0.0
-        ends = np.array([start, x[-1]])
-        line = y[-1] + slope * (ends - x[-1])
-        axes.plot(ends, line, color=plot.ink, linewidth=1.1, linestyle=_DASHED, zorder=3, label=_STRAIGHT)
 
 
 def _draw_both_slopes(plot: Plot, axes: Axes, fan: _Fan) -> None:

@@ -19,15 +19,17 @@ from matplotlib import rcParams
 from matplotlib import style as mplstyle
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from PIL import Image
 
 from hybandits.foundation.checks import FloatArray
-from hybandits.foundation.files import write_atomically
+from hybandits.foundation.files import write_atomically, write_text
 from hybandits.paper import HYRAN_RELEASED, HYTHOMPSON_TOLD
 from hybandits.report import cases
+
+UNSIGNED: dict[str, Any] = {"Date": None, "Creator": None}
+"""Metadata that is left out of SVG files, so that the same figure gives the same bytes."""
 
 Section = Literal["panels", "regret", "diversity", "hyran", "beyond", "yahoo"]
 
@@ -305,10 +307,8 @@ def write_figure(figure: Figure, out: Path, policies: Sequence[str]) -> Drawn:
             pictures[scheme] = buffer.getvalue()
             if scheme == "light":
                 write_atomically(png, lambda file, p=picture: p.save(file, format="png", optimize=True))
-                for path, text in ((svg, _drawing(plot.canvas)), (numbers, plot.numbers())):
-                    write_atomically(
-                        path, lambda file, t=text: Path(file).write_text(t, encoding="utf-8", newline="\n")
-                    )
+                write_atomically(svg, lambda file, p=plot: p.canvas.savefig(file, format="svg", metadata=UNSIGNED))
+                write_text(numbers, plot.numbers())
     # Another process may have drawn it, and functions within functions cannot be sent back.
     return Drawn(replace(figure, draw=_draw_nothing), (png, svg, numbers), pictures)
 
@@ -322,11 +322,3 @@ def _picture(canvas: Canvas) -> Image.Image:
     agg = FigureCanvasAgg(canvas)
     agg.draw()
     return Image.fromarray(np.asarray(agg.buffer_rgba())[..., :3]).quantize(96, dither=Image.Dither.NONE)
-
-
-def _drawing(canvas: Canvas) -> str:
-    """The figure as SVG without comments, with coordinates as fine as anybody can see."""
-    text = io.StringIO()
-    FigureCanvasSVG(canvas).print_svg(text, metadata={"Date": None, "Creator": None})
-    drawing = re.sub(r"\s*<!--.*?-->", "", text.getvalue(), flags=re.DOTALL)
-    return re.sub(r"(?<!opacity: )(?<=[ \"])-?\d+\.\d{2,}(?!\d*e)", lambda number: f"{float(number[0]):.1f}", drawing)

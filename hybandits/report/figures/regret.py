@@ -201,38 +201,47 @@ def _errors_in_words(settings: Sequence[Outcome]) -> str:
 
 
 def setting_figure(outcome: Outcome) -> Figure:
-    """One panel by itself, beside it the same on logarithmic axes, with the baselines that were not plotted."""
+    """One panel by itself; beside it regret minus HyLinUCB's on a click log, else the same on logarithmic axes."""
     e = outcome.experiment
     clicks = e.log is not None
     names = cases.present_in(outcome, (*REPRODUCED, *ASIDE)) if e.protocol != "own" and not clicks else []
-    names = names or [name for name in outcome.policies if name not in cases.defective(outcome)]
+    names = names or outcome.policies
     curves = {name: curve_of(outcome, name) for name in names}
-    dots = {} if clicks else read_outs(outcome, names)
+    rivals = cases.rivals(outcome) if clicks else []
+    dots = read_outs(outcome, rivals if clicks else names)
     power, slope = (1.0, "slope of K") if cases.many_arms(outcome) else (0.5, "slope of √t")
-    aside = any(name in ASIDE for name in names)
-    caption = [
-        lines_and_bands(outcome),
-        f"This is a {SYNTHETIC}." if cases.is_synthetic(outcome) else "",
-        "Edged markers: the published figure." if any(dots.values()) else "",
-        "Thin lines: baselines that the published figure does not show." if aside else "",
-        f"In the second panel the thin line below the others has the {slope}.",
-    ]
+    caption = [lines_and_bands(outcome), f"This is a {SYNTHETIC}." if cases.is_synthetic(outcome) else ""]
+    if any(dots.values()):
+        caption.append("Edged markers: the published figure.")
+        caption.append("It is of another fit, with positions as arms." if clicks else "")
+    if any(name in ASIDE for name in names) and not clicks:
+        caption.append("Thin lines: baselines that the published figure does not show.")
+    if not rivals:
+        caption.append(f"In the second panel the thin line below the others has the {slope}.")
+    alt = f"Line chart. {final_values(outcome, names)}."
+    if rivals:
+        alt += f" {final_values(outcome, rivals, beyond=True)}."
 
     def draw(plot: Plot) -> None:
-        for axes, logarithmic in zip(plot.axes, (False, True), strict=True):
-            plot.draw_curves(axes, curves, dots, bands=cases.has_several_runs(outcome), logarithmic=logarithmic)
-            if logarithmic:
-                plot.slope_under(axes, curves, power, slope)
-            label_regret(axes, outcome, logarithmic=logarithmic)
-        put_title(plot.axes[0], cases.shape_of(outcome))
-        plot.axes[1].set_title("the same, both axes logarithmic")
+        left, right = plot.axes
+        bands = cases.has_several_runs(outcome)
+        plot.draw_curves(left, curves, {} if clicks else dots, bands=bands)
+        label_regret(left, outcome)
+        put_title(left, cases.shape_of(outcome))
+        if rivals:
+            _draw_relative(plot, right, outcome, rivals)
+            right.set_title("beyond HyLinUCB's in the same trial")
+        else:
+            plot.draw_curves(right, curves, {} if clicks else dots, bands=bands, logarithmic=True)
+            plot.slope_under(right, curves, power, slope)
+            label_regret(right, outcome, logarithmic=True)
+            right.set_title("the same, both axes logarithmic")
 
     return Figure(
         name=e.name, protocol=e.protocol, section="yahoo" if clicks else "regret", draw=draw, columns=2,
         stamp=cases.under_and_log(outcome),
         title=f"{cases.shape_of(outcome)}, {cases.under_and_log(outcome)}",
-        caption=" ".join(filter(None, caption)),
-        alt=f"Line chart. {final_values(outcome, names)}.",
+        caption=" ".join(filter(None, caption)), alt=alt,
     )  # fmt: skip
 
 
@@ -349,32 +358,3 @@ def _draw_strip(plot: Plot, axes: Axes, place: int, policy: str, final: FloatArr
     if place == 0:
         axes.plot([], [], ".", color=plot.ink, label="a fresh environment")
         axes.plot([], [], color=plot.ink, linewidth=2, label="median and middle half")
-
-
-# ------------------------------------------------------------------ the click log
-
-
-def relative_figure(outcome: Outcome) -> Figure:
-    """The published panel reproduced: regret beyond HyLinUCB's."""
-    e, names = outcome.experiment, cases.rivals(outcome)
-    caption = (
-        f"Above the line at 0 an algorithm has lost more than HyLinUCB in the same trial. {lines_and_bands(outcome)}"
-    )
-    if cases.is_synthetic(outcome):
-        caption += f" This is a {SYNTHETIC}: the published curves say nothing about it and are not shown."
-    if any(read_outs(outcome, names).values()):
-        caption += (
-            " Edged markers: the published figure, read off its pixels. Its arms are positions, its reward model was "
-            "fitted otherwise and its algorithms learn from another arm's reward, so the curves need not meet it."
-        )
-
-    def draw(plot: Plot) -> None:
-        _draw_relative(plot, plot.axes[0], outcome, names)
-        put_title(plot.axes[0], cases.shape_of(outcome))
-
-    return Figure(
-        name=f"{e.name}-relative", protocol=e.protocol, section="yahoo", draw=draw, caption=caption,
-        stamp=cases.under_and_log(outcome),
-        title=f"{cases.name_of(e.name)}: regret relative to HyLinUCB, {cases.under_and_log(outcome)}",
-        alt=f"Line chart. {final_values(outcome, names, beyond=True)}.",
-    )  # fmt: skip
