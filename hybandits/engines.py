@@ -272,7 +272,7 @@ class Ray:
         except (OSError, ValueError, RuntimeError) as problem:
             reason = str(problem).splitlines()[0]
             where = "on this machine" if self.address is None else f"at {self.address}"
-            raise EngineError(f"no Ray cluster {where} ({reason}): check --address, or use --engine local") from None
+            raise EngineError(f"no Ray cluster {where} ({reason}): check the address, or use --engine local") from None
 
 
 def _folders_of_modules() -> list[str]:

@@ -124,7 +124,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 
 def test_a_cluster_that_does_not_answer_is_named_at_once() -> None:
     pytest.importorskip("ray")
-    with pytest.raises(EngineError, match=r"no Ray cluster at 127\.0\.0\.1:1 \(.*refused\): check --address"):
+    with pytest.raises(EngineError, match=r"no Ray cluster at 127\.0\.0\.1:1 \(.*refused\): check the address"):
         Ray(address="127.0.0.1:1")._start(None)
 
 

@@ -13,9 +13,7 @@ import typer
 
 from hybandits.cli.shared import (
     KEPT,
-    Address,
     Bars,
-    EngineName,
     EngineOption,
     Workers,
     command_line,
@@ -77,9 +75,8 @@ def reproduce(
     scale: Annotated[
         ScaleName, typer.Option(help="quick takes about two minutes; paper is full length and takes about an hour.")
     ] = ScaleName.quick,
-    engine: EngineOption = EngineName.local,
+    engine: EngineOption = "local",
     workers: Workers = None,
-    address: Address = None,
     out: Out = Path("out"),
     seed: Annotated[int | None, typer.Option(min=0, help="Seed; by default that of the released code.")] = None,
     environments: Annotated[
@@ -97,7 +94,6 @@ def reproduce(
     arms: Annotated[
         ArmsName, typer.Option(help="yahoo: the arms are the articles, or the positions as in the released code.")
     ] = ArmsName.articles,
-    strict: Annotated[bool, typer.Option("--strict", help="yahoo: stop at the first unusable line.")] = False,
 ) -> None:
     """Rerun the paper's evaluation and report, claim by claim, what holds.
 
@@ -110,8 +106,7 @@ def reproduce(
         wanted = list(dict.fromkeys(names or (("yahoo",) if data is not None else paper.SETTINGS)))
         for name in wanted:
             _must_be_known("experiment", name, (*paper.SETTINGS, "yahoo"))
-        given = {"--train": train, "--rounds": rounds, "--trials": trials > 1, "--strict": strict}
-        given |= {"--arms": arms is not ArmsName.articles}
+        given = {"--train": train, "--rounds": rounds, "--trials": trials > 1, "--arms": arms is not ArmsName.articles}
         if "yahoo" not in wanted and any(given.values()):
             option = next(option for option, value in given.items() if value)
             raise ValueError(f"{option} is for the yahoo experiment only: add yahoo to the names, or leave it out")
@@ -136,7 +131,7 @@ def reproduce(
             on_log = [name for name in on_log if name in kept]
         if not records and not on_log:
             raise ValueError(f"--policies {policies} leaves nothing to run in {', '.join(wanted)}: name others")
-        chosen_engine = make_engine(engine, workers, address)
+        chosen_engine = make_engine(engine, workers)
         log = None
         if on_log:
             from hybandits.paper import yahoo
@@ -145,7 +140,7 @@ def reproduce(
             lengths = (paper.YAHOO_TRAIN, paper.YAHOO_ROUNDS) if full else paper.QUICK_YAHOO
             size = {"train": train or lengths[0], "rounds": rounds or lengths[1]}
             with Bars() as progress:
-                clicks, account = yahoo.prepare_log(out, data, **size, seed=seed or 0, strict=strict, progress=progress)
+                clicks, account = yahoo.prepare_log(out, data, **size, seed=seed or 0, progress=progress)
                 records += yahoo.experiments(
                     clicks, yahoo.split_log(clicks, **size), protocols, arms=arms.value, trials=trials,
                     seed=seed or 0, policies=on_log, engine=chosen_engine, progress=progress,
@@ -177,9 +172,8 @@ def simulate(
     config: Annotated[
         Path | None, typer.Argument(help="A TOML file with these settings, or a record from a report.", metavar="FILE")
     ] = None,
-    engine: EngineOption = EngineName.local,
+    engine: EngineOption = "local",
     workers: Workers = None,
-    address: Address = None,
     out: Out = Path("simulation"),
     **options: Any,
 ) -> None:
@@ -203,7 +197,7 @@ def simulate(
             record = Experiment.from_plain(json.loads(config.read_text()))
         else:
             record = experiment(({} if config is None else read_toml(config)) | given)
-        _run([record], out, make_engine(engine, workers, address), {}, command_line(context))
+        _run([record], out, make_engine(engine, workers), {}, command_line(context))
 
 
 def _add_options(command: Any) -> None:

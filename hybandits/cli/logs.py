@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hybandits.cli.shared import (
-    Address,
-    EngineName,
     EngineOption,
     Strict,
     Workers,
@@ -167,9 +165,8 @@ def fit(
     features: Features = None,
     rounds: Rounds = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the policy's own draws.")] = 0,
-    engine: EngineOption = EngineName.local,
+    engine: EngineOption = "local",
     workers: Workers = None,
-    address: Address = None,
     strict: Strict = False,
 ) -> None:
     """Teach a policy everything in a log, exactly and in one pass, and save it for use online."""
@@ -185,7 +182,7 @@ def fit(
             fitted = policy_for(view, policy, horizon=stop, seed=seed)
             with bar("fitting", stop) as advance:
                 if fitted.learns_from_sums:
-                    chosen_engine = make_engine(engine, workers, address)
+                    chosen_engine = make_engine(engine, workers)
                     fitting.warm_start(fitted, fitting.collect(view, 0, stop, engine=chosen_engine, progress=advance))
                 else:
                     fitting.learn_log(fitted, view, 0, stop, progress=advance)
@@ -234,9 +231,8 @@ def evaluate(
     start: Annotated[int, typer.Option("--from", min=0, help="First round to use.")] = 0,
     rounds: Rounds = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap and of policies that learn.")] = 0,
-    engine: EngineOption = EngineName.local,
+    engine: EngineOption = "local",
     workers: Workers = None,
-    address: Address = None,
     out: Annotated[Path | None, typer.Option(help="Folder for evaluation.json.")] = None,
     modules: Annotated[
         list[str] | None,
@@ -275,7 +271,7 @@ def evaluate(
                 reward_range=reward_range,
             )  # fmt: skip
             with bar("evaluating", plan.total) as advance:
-                evaluation = plan.evaluate(make_engine(engine, workers, address), advance)
+                evaluation = plan.evaluate(make_engine(engine, workers), advance)
             for spec in saved:
                 if start < (last := targets.rounds_learned(saved[spec], view)):
                     note = f"{spec} has learned the first {last:,} rounds, so it looks better on them than it is"

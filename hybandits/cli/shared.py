@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -18,11 +17,10 @@ if TYPE_CHECKING:
     from hybandits.engines import Engine
     from hybandits.logs.report import ReadReport
 
-EngineName = StrEnum("EngineName", ["local", "ray"])
-
-EngineOption = Annotated[EngineName, typer.Option(help="Processes on this machine, or a Ray cluster.")]
+EngineOption = Annotated[
+    str, typer.Option(metavar="local|ray|ADDRESS", help="Processes on this machine, or a Ray cluster: new or running.")
+]
 Workers = Annotated[int | None, typer.Option(min=1, help="Number of processes; by default one for each core.")]
-Address = Annotated[str | None, typer.Option(help="Address of a running Ray cluster; by default one is started.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first line that cannot be used.")]
 
 
@@ -57,18 +55,18 @@ KEPT = "; finished work is kept: give the same command again to continue"
 """Printed after Ctrl-C by commands that save their work along the way."""
 
 
-def make_engine(name: EngineName, workers: int | None, address: str | None) -> Engine:
-    """Make the engine of --engine, --workers and --address."""
+def make_engine(name: str, workers: int | None) -> Engine:
+    """Make the engine of --engine and --workers."""
     from hybandits import engines
 
-    if name is EngineName.ray:
-        return engines.Ray(workers, address)
-    if address is not None:
-        raise ValueError("--address is for a Ray cluster: add --engine ray")
-    return engines.ProcessEngine(workers)
+    if name == "local":
+        return engines.ProcessEngine(workers)
+    if name not in ("ray", "auto") and ":" not in name:
+        raise ValueError(f"--engine must be local, ray, or the address of a Ray cluster as HOST:PORT, got {name!r}")
+    return engines.Ray(workers, None if name == "ray" else name)
 
 
-IDLE = frozenset({"engine", "workers", "address", "out", "strict"})
+IDLE = frozenset({"engine", "workers", "out", "strict"})
 """Options that change where and how a command runs and nothing in its results."""
 
 

@@ -69,20 +69,10 @@ class Simulation:
 
 
 def experiment(settings: Mapping[str, Any]) -> Experiment:
-    """Make the record of a simulation from values for some of the settings of `Simulation`.
+    """Make the record of a simulation from values for some of the settings of `Simulation`; others are refused.
 
-    Parameters
-    ----------
-    settings : mapping
-        Unknown settings are refused.
+    Its world and policies are constructed once, which checks their settings.
 
-    Returns
-    -------
-    Experiment
-        With protocol "own". Its world and policies have been constructed once, which checks their settings.
-
-    Examples
-    --------
     >>> record = experiment({"d1": 3, "d2": 2, "arms": 4, "rounds": 100, "policies": ["HyLinUCB"]})
     >>> record.horizon, record.policies[0].settings
     (100, {'noise': 0.1})

@@ -57,17 +57,10 @@ def world_class(name: str) -> Any:
 
 
 def make_world(settings: Mapping[str, Any], *, d1: int, d2: int, arms: int, noise: float, seed: int) -> World:
-    """Make the world of some settings.
+    """Make the world of some settings: the `kind`, one of `KINDS` or ``package.module:Class``, and its own.
 
-    Parameters
-    ----------
-    settings : mapping
-        The `kind`, one of `KINDS` (by default "linear") or ``package.module:Class``, and its settings.
-    d1, d2, arms, noise, seed
-        Arguments from the experiment, for worlds that take them.
+    The other arguments come from the experiment, for worlds that take them.
 
-    Examples
-    --------
     >>> make_world({"kind": "churn", "every": 100}, d1=2, d2=2, arms=3, noise=0.1, seed=0)
     Churn(d1=2, d2=2, arms=3, noise=0.1, every=100, seed=0)
     """

@@ -33,8 +33,6 @@ def short(value: object) -> str:
 def nearest(wrong: object, right: Iterable[str]) -> str:
     """Return " (did you mean ..?)" if one of the right names is close to the wrong one, else an empty string.
 
-    Examples
-    --------
     >>> nearest("seting-1", ["setting-1", "setting-2"])
     ' (did you mean setting-1?)'
     """
@@ -160,8 +158,6 @@ def plain_id(arm: object) -> Any:
 
     Values that equal a str or an int become one: NumPy's strings and integers, whole floats, members of a StrEnum.
 
-    Examples
-    --------
     >>> plain_id(("shoe", 17)), plain_id(2.0)
     (['shoe', 17], 2)
     """
@@ -200,8 +196,6 @@ _WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,999})(\.0+)?")
 def twin_of(arm: object) -> str | int | None:
     """Return the id that reads like this one but is of the other type, or None.
 
-    Examples
-    --------
     >>> twin_of(100), twin_of("100"), twin_of("1.0"), twin_of("shoe")
     ('100', 100, 1, None)
     """

@@ -99,8 +99,6 @@ class JudgedOutcome:
             summary=summary, evidence=tuple(findings), basis=basis or self.basis, aside=self.fresh or bool(basis),
         )  # fmt: skip
 
-    # ------------------------------------------------------------------ parameters of a policy's run
-
     def parameters(self, policy: str) -> dict[str, Any]:
         """The settings of a policy in the record."""
         return next(dict(entry.settings) for entry in self.experiment.policies if entry.name == policy)
@@ -112,8 +110,6 @@ class JudgedOutcome:
     def ridge(self, policy: theorems.Policy, arms: int) -> float:
         """lambda of the run: the record's, or the theorems' where the record leaves it to them."""
         return float(self.parameters(policy).get("ridge", theorems.prescribed_ridge(policy, arms=arms)))
-
-    # ------------------------------------------------------------------ design matrix
 
     def rho(self, policy: str, arms: int) -> float:
         """The largest diversity min(rho_x, rho_z) of any run at T; NaN if it was not measured or is 0.
@@ -146,8 +142,6 @@ class JudgedOutcome:
         if problem is None or design is None or design.pulls is None or policy == DISJOINT or ridge is None:
             return None
         return theorems.coupling_bound(design.pulls, problem, ridge=ridge)
-
-    # ------------------------------------------------------------------ growth
 
     def late(self, t: FloatArray, share: float = 0.5) -> NDArray[np.bool_]:
         """Select the rounds in the last half, or in the last `share`."""
@@ -188,7 +182,6 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def _name_a_few(names: Sequence[str]) -> str:
-    """Join at most four names, or three and how many more there are."""
     return join_names(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
@@ -356,7 +349,6 @@ def _judge_slowest_growth(judged: JudgedOutcome, order: Sequence[str], parts: in
 
 
 def _add_growth(summary: str, as_stated: str, growth: Sequence[Finding], slowest: Answer) -> str:
-    """Add a sentence on growth to a summary."""
     words = {HOLDS: "grows slowest", FAILS: "does not grow slowest", OPEN: "may or may not grow slowest"}
     reading = f"HyLinUCB's regret {words[slowest]} with K."
     contradicted = [finding.what for finding in growth if finding.verdict == FAILS]
@@ -455,7 +447,6 @@ class _Measure(NamedTuple):
 
 
 def _measures(judged: JudgedOutcome, policy: str, design: Design) -> list[_Measure]:
-    """The measures that claim 5 is about."""
     d1, d2 = judged.experiment.d1, judged.experiment.d2
     assert design.pulls is not None
     assert design.lambda_min_w is not None
@@ -505,7 +496,6 @@ def judge_claim_5(judged: JudgedOutcome) -> Verdict:
 
 
 def _judge_spectrum(judged: JudgedOutcome, policy: theorems.Policy) -> list[Finding]:
-    """Judge the exponents of one policy's design matrix."""
     design = judged.design(policy)
     if design is None:
         return [Finding(policy, "its design matrix was not measured", OPEN)]
@@ -538,7 +528,6 @@ def _judge_late_start(judged: JudgedOutcome, policy: theorems.Policy, measure: _
 
 
 def _judge_root(judged: JudgedOutcome, policy: theorems.Policy, measure: _Measure, t: FloatArray) -> Finding:
-    """Judge growth like a square root in the last half of the rounds."""
     what, rows, y, dimension, _ = measure
     enough, units = rows >= claims.PULLS_PER_DIMENSION * dimension, judged.outcome.independent_units(policy)
     late = enough & judged.late(t)[:, None]
@@ -771,15 +760,6 @@ def _describe_burn_in(judged: JudgedOutcome, case: _Case) -> Finding:
 # ------------------------------------------------------------------ claim 7
 
 
-class _Comparison(NamedTuple):
-    """A regret beside its bound; `vacuous`: no regret can exceed it; `early`: T does not exceed the burn-in."""
-
-    finding: Finding
-    ratio: float = math.nan
-    vacuous: bool = False
-    early: bool = True
-
-
 def judge_claim_7(outcomes: Sequence[JudgedOutcome]) -> Verdict:
     """Judge the largest regrets of all experiments of one protocol against the bounds."""
     comparisons = [
@@ -789,29 +769,30 @@ def judge_claim_7(outcomes: Sequence[JudgedOutcome]) -> Verdict:
         for policy in theorems.POLICIES
         if not judged.missing([policy])
     ]
-    findings = [comparison.finding for comparison in comparisons]
-    ratios = [comparison.ratio for comparison in comparisons if not math.isnan(comparison.ratio)]
+    findings = [finding for finding, *_ in comparisons]
+    ratios = [ratio for _, ratio, *_ in comparisons if not math.isnan(ratio)]
     summary = "No diversity was measured, so there is no bound to compare with."
     if ratios:
         total, above = len(findings), sum(finding.verdict == FAILS for finding in findings)
         summary = (
             f"{f'{above} of {total} regrets exceed their' if above else 'No regret exceeds its'} bound; bounds are "
             f"{number(min(ratios))} to {number(max(ratios))} times the largest regret, "
-            f"{sum(comparison.vacuous for comparison in comparisons)} of {total} are vacuous, and T does not exceed "
-            f"the burn-in in {sum(comparison.early for comparison in comparisons)} of {total}."
+            f"{sum(vacuous for *_, vacuous, _ in comparisons)} of {total} are vacuous, and T does not exceed "
+            f"the burn-in in {sum(early for *_, early in comparisons)} of {total}."
         )
     basis = join_names(list(dict.fromkeys(judged.basis for judged in outcomes)))
     return replace(outcomes[0].verdict("7", summary, findings), basis=basis)
 
 
-def _compare_with_bound(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -> _Comparison:
-    """Compare a policy's largest regret with its bound."""
+def _compare_with_bound(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -> tuple[Finding, float, bool, bool]:
+    """Compare a regret with its bound: a finding, their ratio, whether no regret can exceed it, and if T is early."""
     e = judged.experiment
     what = f"{e.name}{f', K = {arms}' if len(e.arms) > 1 else ''}: {policy}"
     regret, problem = judged.outcome.final(policy, arms), judged.problem(policy, arms)
     largest = float(regret.max())
     if problem is None:
-        return _Comparison(Finding(what, "no diversity was measured (rho is 0 or unknown), hence no bound", OPEN))
+        unknown = Finding(what, "no diversity was measured (rho is 0 or unknown), hence no bound", OPEN)
+        return unknown, math.nan, False, True
     ridge, burn_in = theorems.prescribed_ridge(policy, arms=arms), judged.burn_in(policy, arms)
     bound = theorems.regret_bound(policy, problem, ridge=ridge, bound=max(e.theta_bound, e.beta_bound))
     limit = 2 * (e.theta_bound + e.beta_bound) * e.horizon  # |x.theta + z.beta_i| <= S1 + S2
@@ -826,7 +807,7 @@ def _compare_with_bound(judged: JudgedOutcome, policy: theorems.Policy, arms: in
     different += [] if judged.parameters(policy)["exploration"]["kind"] == "AsWritten" else ["gamma"]
     value += f"; run with another {join_names(different)} than the theorem's" if different else ""
     if_below: Answer = OPEN if early else HOLDS
-    return _Comparison(Finding(what, value, if_below if largest <= bound else FAILS), ratio, vacuous, early)
+    return Finding(what, value, if_below if largest <= bound else FAILS), ratio, vacuous, early
 
 
 # ------------------------------------------------------------------ claim 8

@@ -68,10 +68,8 @@ SMALL_RIDGE = 4.0
 
 YAHOO_EXPERIMENTS = {"articles": "yahoo", "positions": "yahoo-positions"}
 """Names of the experiment on the click log, by what its arms are."""
-YAHOO_TRAIN = 1_000_000
-"""Rounds to fit on."""
-YAHOO_ROUNDS = 10_000_000
-"""Rounds to play."""
+YAHOO_TRAIN, YAHOO_ROUNDS = 1_000_000, 10_000_000
+"""Rounds to fit on and to play."""
 YAHOO_GRADIENT_LINES = 4_096
 """The first lines of the log, which the released code repeats in gradient descent to fit its reward model."""
 QUICK_YAHOO = (100_000, 200_000)

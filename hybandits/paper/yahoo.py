@@ -43,7 +43,6 @@ def prepare_log(
     train: int,
     rounds: int,
     seed: int = 0,
-    strict: bool = False,
     progress: StageProgress = lambda what, done, total: None,
 ) -> tuple[Log, ReadReport | None]:
     """Prepare the log that the experiment is played on; LogError if there is none, or `out` has another one.
@@ -74,7 +73,7 @@ def prepare_log(
         if log.about.get("source") != source:
             raise LogError(f"{converted} was converted from other files than {data} holds now: give another --out")
         return log, None
-    report = ReadReport(strict=strict)
+    report = ReadReport()
     reader.about["source"] = source
     log = convert(reader, converted, report, lambda read: progress("reading the log", read, reader.size))
     return log, report

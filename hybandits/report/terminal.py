@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -56,18 +55,9 @@ def print_summary(results: Results, verdicts: Sequence[Verdict], console: Consol
     worlds = [row for row in rows if row.experiment not in names]
     tables = regret_tables(worlds) + [click_log_table(outcome, rows) for outcome in logged]
     if verdicts:
-        body = [[v.claim, v.title, v.protocol, v.basis, v.verdict, first_sentence(v.summary)] for v in verdicts]
-        tables.append(Table("Claims", ["claim", "title", "protocol", "on", "verdict", "summary"], [body]))
+        body = [[v.claim, v.title, v.protocol, v.basis, v.verdict] for v in verdicts]
+        tables.append(Table("Claims", ["claim", "title", "protocol", "on", "verdict"], [body]))
     show(notes, tables, console)
-
-
-def first_sentence(text: str) -> str:
-    """The first sentence of a summary.
-
-    >>> first_sentence("Contradicted: A < B at K = 10. T = 5,000 is before the burn-in.")
-    'Contradicted: A < B at K = 10.'
-    """
-    return re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)[0]
 
 
 # ------------------------------------------------------------------ logs

@@ -104,7 +104,6 @@ def test_list_names_what_there_is() -> None:
         (["reproduce", "--engine", "slurm"], "--engine"),
         (["reproduce", "--workers", "0"], "--workers"),
         (["reproduce", "--seed", "-1"], "--seed"),
-        (["reproduce", "--address", "auto"], "--address is for a Ray cluster"),
         (["nonsense"], "nonsense"),
         (["reproduce", "--out", str(Path(__file__))], "is a file: give a folder"),
         (["reproduce", "--out", "/proc/hybandits"], "cannot be written"),

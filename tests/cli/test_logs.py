@@ -71,7 +71,7 @@ def test_convert_counts_what_it_skips_and_strict_stops(folder: Path, tmp_path: P
         (["evaluate", "LOG", "--policy", "uniform", "--estimators", "isp"], "isp"),
         (["evaluate", "LOG", "--policy", "uniform", "--level", "95"], "level"),
         (["evaluate", "LOG", "--policy", "uniform", "--from", "6000"], "none from round 6,000 on"),
-        (["evaluate", "LOG", "--policy", "uniform", "--address", "x"], "--engine ray"),
+        (["evaluate", "LOG", "--policy", "uniform", "--engine", "x"], "--engine must be local, ray, or the address"),
         (["reproduce", "yahoo", "--data", "nowhere", "--out", "OUT"], "nowhere does not exist"),
     ],
 )

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from hybandits.cli.shared import (
     Bars,
-    EngineName,
     EngineOption,
     Workers,
     command_line,
@@ -45,7 +44,7 @@ def play(
     config: Path | None = None,
     replay: Annotated[bool, typer.Option("--replay")] = False,
     trials: int = 1,
-    engine: EngineOption = EngineName.local,
+    engine: EngineOption = "local",
     workers: Workers = None,
     out: Path = Path("out"),
 ) -> None:
@@ -119,13 +118,14 @@ def test_progress_is_bars_at_a_terminal_and_nothing_elsewhere() -> None:
 
 
 def test_engines_by_name() -> None:
-    local, ray = make_engine(EngineName.local, 3, None), make_engine(EngineName.ray, 2, "auto")
+    local, ray, running = make_engine("local", 3), make_engine("ray", 2), make_engine("ray://lab:10001", 2)
     assert isinstance(local, ProcessEngine)
     assert local.workers == 3
     assert isinstance(ray, Ray)
-    assert (ray.workers, ray.address) == (2, "auto")
-    with pytest.raises(ValueError, match="add --engine ray"):
-        make_engine(EngineName.local, None, "auto")
+    assert isinstance(running, Ray)
+    assert (ray.workers, ray.address, running.address) == (2, None, "ray://lab:10001")
+    with pytest.raises(ValueError, match="--engine must be local, ray, or the address"):
+        make_engine("slurm", None)
 
 
 def test_every_line_is_accounted_for(capsys: pytest.CaptureFixture[str]) -> None:
