@@ -125,7 +125,7 @@ class ModelState:
             self.remember(row)
             if self.first_open is None and self.bandit.window is not None:
                 self.first_open = row.time
-            self.summary.decided(row.time, content)
+            self.summary.decided(content)
         elif isinstance(content, log.Reward):
             if (known := self.known.get(content.event)) is not None:
                 self.known[content.event] = log.EventRows(known.decision, row)

@@ -15,9 +15,6 @@ BINS = 240
 FIRST_BIN = 1_000_000
 """Initial microseconds of a stretch."""
 
-ARMS_OF_BIN = 32
-"""Arms that a past stretch counts apart: those with the most decisions in it."""
-
 
 class Terms(msgspec.Struct):
     """Sums of terms X_t, and the `spread`: the sum of (X_t - G_t)^2 with guesses G_t made from the terms before."""
@@ -66,26 +63,15 @@ class ArmSums(msgspec.Struct):
 
 
 class Bin(msgspec.Struct):
-    """A stretch of time: its decisions, also by arm, and its parts of the sums of the whole log."""
+    """A stretch of time: its parts of the sums of the whole log."""
 
-    decisions: int = 0
     reward: Terms = msgspec.field(default_factory=Terms)
     uniform: Terms = msgspec.field(default_factory=Terms)
-    arms: dict[str, int] = msgspec.field(default_factory=dict)
 
     def add(self, other: Bin) -> None:
         """Add the sums of another stretch."""
-        self.decisions += other.decisions
         self.reward.sum_up(other.reward.n, other.reward.total, other.reward.spread)
         self.uniform.sum_up(other.uniform.n, other.uniform.total, other.uniform.spread)
-        for arm, count in other.arms.items():
-            self.arms[arm] = self.arms.get(arm, 0) + count
-
-    def keep_largest(self) -> None:
-        """Keep only the arms with the most decisions; of the others, `decisions` still has the number."""
-        if len(self.arms) > ARMS_OF_BIN:
-            order = sorted(self.arms, key=lambda arm: (-self.arms[arm], arm))
-            self.arms = {arm: self.arms[arm] for arm in order[:ARMS_OF_BIN]}
 
 
 class Largest(msgspec.Struct):
@@ -137,16 +123,12 @@ class Summary(msgspec.Struct):
         }
         self.live = live
 
-    def decided(self, time: int, decision: Decision) -> None:
+    def decided(self, decision: Decision) -> None:
         """Count a decision."""
         self.decisions += 1
-        floor, arm = decision.floor, decision.arm
-        self.weights.count(1 + decision.n * (1 - floor) / floor)
-        self.uniform_weights.count(1 / floor)
-        self.arms.setdefault(arm, ArmSums()).decisions += 1
-        at = self._bin(time)
-        at.decisions += 1
-        at.arms[arm] = at.arms.get(arm, 0) + 1
+        self.weights.count(1 + decision.n * (1 - decision.floor) / decision.floor)
+        self.uniform_weights.count(1 / decision.floor)
+        self.arms.setdefault(decision.arm, ArmSums()).decisions += 1
 
     def learned(self, time: int, decision: Decision, reward: float) -> None:
         """Count a reward that was learned."""
@@ -170,18 +152,8 @@ class Summary(msgspec.Struct):
         if self.start is None:
             self.start = time
         while (number := (time - self.start) // self.width) >= BINS:
-            self._widen()
-        at = self.bins.get(number)
-        if at is None:
-            if self.bins and number > (last := max(self.bins)):
-                self.bins[last].keep_largest()
-            at = self.bins[number] = Bin()
-        return at
-
-    def _widen(self) -> None:
-        self.width *= 2
-        old, self.bins = self.bins, {}
-        for number, each in old.items():
-            self.bins.setdefault(number // 2, Bin()).add(each)
-        for each in self.bins.values():
-            each.keep_largest()
+            self.width *= 2
+            old, self.bins = self.bins, {}
+            for before, each in old.items():
+                self.bins.setdefault(before // 2, Bin()).add(each)
+        return self.bins.setdefault(number, Bin())

@@ -8,14 +8,12 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from hybandits.foundation.checks import FloatArray
 from hybandits.service.log import StoreError
-from hybandits.service.summary import Bin, Compared, Largest, Summary, Terms
+from hybandits.service.summary import ArmSums, Bin, Compared, Largest, Summary, Terms
 from hybandits.service.writer import Writer
 from hybandits.statistics import asymptotic_radius, boundary, growing_scale
 
@@ -44,28 +42,9 @@ class Comparison(msgspec.Struct, frozen=True):
     difference: Estimate
 
 
-class Side(NamedTuple):
-    """One side of a sequence: the largest distance of a term from its guess (None: unknown), and its error rate."""
-
-    scale: float | None
-    tail: float = _TAIL
-
-    def radius(self, n: FloatArray, spread: FloatArray) -> FloatArray:
-        """Return the distance of the bound from the mean of n terms."""
-        if self.scale is not None:
-            return boundary(spread, self.scale, self.tail) / n
-        return asymptotic_radius(n, spread, 2 * self.tail)
-
-
-def above(weights: Largest) -> Side:
-    """Return the upper side of terms that are at most the largest weight, which grows with the number of candidates."""
-    return Side(*growing_scale(weights.first, weights.ever, _TAIL))
-
-
 def live_rewards(summary: Summary, terms: Sequence[Terms]) -> list[Estimate]:
     """Return estimates of rewards that the live policy had, from their sums."""
-    side = Side(None if summary.rewards is None else 1.0)
-    return _estimates(terms, (side, side), None if summary.rewards is None else (0.0, 1.0), *unit_of(summary))
+    return _estimates(summary, terms, ((1.0, _TAIL), (1.0, _TAIL)))
 
 
 def compared(summary: Summary, sums: Compared, weights: Largest) -> Comparison:
@@ -76,54 +55,45 @@ def compared(summary: Summary, sums: Compared, weights: Largest) -> Comparison:
 
 
 def weighted(summary: Summary, terms: Sequence[Terms], weights: Largest, *, difference: bool = False) -> list[Estimate]:
-    """Return estimates of rewards that count with weights, or of differences from the live policy, from their sums."""
-    low, width = unit_of(summary)
-    start, ends, scale = (0.0, (-1.0, 1.0), 2.0) if difference else (low, (0.0, 1.0), 1.0)
-    if summary.rewards is None or not weights.first:
-        return _estimates(terms, (Side(None), Side(None)), None, start, width)
-    return _estimates(terms, (Side(scale), above(weights)), ends, start, width)
+    """Return estimates of rewards that count with weights, or of differences from the live policy, from their sums.
+
+    Terms are at most the largest weight, which grows with the number of candidates.
+    """
+    upper = growing_scale(weights.first, weights.ever, _TAIL) if weights.first else (1.0, _TAIL)
+    return _estimates(summary, terms, ((2.0 if difference else 1.0, _TAIL), upper), difference=difference)
 
 
 def so_far(terms: Sequence[Terms]) -> list[Terms]:
-    """Return the sums after each of some stretches of time."""
+    """Return the sums after each of several stretches of time."""
     n, total, spread = (np.cumsum([getattr(each, name) for each in terms]) for name in ("n", "total", "spread"))
     return [Terms(*each) for each in zip(n.tolist(), total.tolist(), spread.tolist(), strict=True)]
 
 
-def unit_of(summary: Summary) -> tuple[float, float]:
-    """Return where the range of rewards begins and how wide it is: the unit of the sums."""
-    if summary.rewards is None:
-        return 0.0, 1.0
-    low, high = summary.rewards
-    return low, high - low
-
-
 def _estimates(
-    terms: Sequence[Terms], sides: tuple[Side, Side], ends: tuple[float, float] | None, start: float, unit: float
+    summary: Summary, terms: Sequence[Terms], sides: tuple[tuple[float, float], ...], *, difference: bool = False
 ) -> list[Estimate]:
+    """Return means and bounds; `sides` are the largest distance below and above a guess, each with its error rate."""
     n, total, spread = (np.array([getattr(each, name) for each in terms], float) for name in ("n", "total", "spread"))
+    start, end = summary.rewards or (0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / n
-        low, high = mean - sides[0].radius(n, spread), mean + sides[1].radius(n, spread)
-    if ends is not None:
-        mean, low, high = (np.clip(each, *ends) for each in (mean, low, high))
-    shown = n >= (1 if ends is not None else ENOUGH)
+        if summary.rewards is None:
+            below = above = asymptotic_radius(n, spread, 2 * _TAIL)
+        else:
+            below, above = (boundary(spread, scale, tail) / n for scale, tail in sides)
+    means, lows, highs = mean, mean - below, mean + above
+    if summary.rewards is not None:
+        means, lows, highs = (np.clip(each, -1.0 if difference else 0.0, 1.0) for each in (means, lows, highs))
+    means, lows, highs = ((0.0 if difference else start) + (end - start) * each for each in (means, lows, highs))
+    least = ENOUGH if summary.rewards is None else 1
     return [
-        Estimate(
-            int(n[i]),
-            start + unit * float(mean[i]) if n[i] else None,
-            start + unit * float(low[i]) if shown[i] else None,
-            start + unit * float(high[i]) if shown[i] else None,
-        )
-        for i in range(len(terms))
+        Estimate(int(count), mean if count else None, *((low, high) if count >= least else (None, None)))
+        for count, mean, low, high in zip(*(each.tolist() for each in (n, means, lows, highs)), strict=True)
     ]
 
 
 ARMS = 25
 """Arms that are listed: those with the most decisions."""
-
-SHARES = 7
-"""Arms whose share of decisions is shown over time; the others are one."""
 
 POINTS = 80
 """Most stretches of time that curves show."""
@@ -159,31 +129,25 @@ class Band(msgspec.Struct, frozen=True):
 
 
 class Curves(msgspec.Struct, frozen=True):
-    """Stretches of time of `seconds` each, with their ends (seconds since 1970) and the reward per decision by then.
+    """Rewards per decision by the `ends` of stretches of time; the first began at `start`. Times are since 1970."""
 
-    `shares` has in each stretch the shares of decisions of these arms and of all others.
-    """
-
+    start: float
     ends: list[float]
-    seconds: float
     live: Band
     uniform: Band
-    arms: list[str]
-    shares: list[list[float]]
 
 
 class View(msgspec.Struct, frozen=True):
     """The state of a bandit.
 
     `version` and `time` are of the last row that the model has applied, `behind` is the number of further rows, None if
-    the log cannot be read, and `seen` is the time of the view. `trouble`, `failures`, `refusals` are of this process:
-    why it cannot write, its failed writes, and refused requests by status. Times are in seconds since 1970.
+    the log cannot be read. `trouble`, `failures`, `refusals` are of this process: why it cannot write, its failed
+    writes, and refused requests by status. Times are in seconds since 1970.
     """
 
     name: str
     version: int
     time: float
-    seen: float
     behind: int | None
     trouble: str | None
     failures: int
@@ -194,7 +158,6 @@ class View(msgspec.Struct, frozen=True):
     no_reward: float | None
     range: tuple[float, float] | None
     floor: float
-    level: float
     decisions: int
     rewards: int
     open: int
@@ -214,8 +177,8 @@ def make_view(writer: Writer, refusals: Mapping[str, int] = MappingProxyType({})
     with state.lock:
         copied = msgspec.msgpack.encode(state.summary)
         row, at, live, bandit = state.row, state.time, state.live, state.bandit
-        active = {arm for arm, known in state.arms.items() if known.active}
-        places = {arm: known.slot for arm, known in state.arms.items()}
+        active = {arm for arm, each in state.arms.items() if each.active}
+        known = len(state.arms)
     summary = msgspec.msgpack.decode(copied, type=Summary)
     challengers = [
         PolicyView(name, bandit.policies[name], compared(summary, sums, summary.weights))
@@ -225,7 +188,6 @@ def make_view(writer: Writer, refusals: Mapping[str, int] = MappingProxyType({})
         name=bandit.name,
         version=row,
         time=at / 1e6,
-        seen=time.time(),
         behind=None if last is None else max(0, last - row),
         trouble=writer.trouble,
         failures=writer.failures,
@@ -236,7 +198,6 @@ def make_view(writer: Writer, refusals: Mapping[str, int] = MappingProxyType({})
         no_reward=bandit.no_reward,
         range=bandit.rewards,
         floor=bandit.floor,
-        level=LEVEL,
         decisions=summary.decisions,
         rewards=summary.reward.n,
         open=summary.decisions - summary.reward.n,
@@ -246,8 +207,8 @@ def make_view(writer: Writer, refusals: Mapping[str, int] = MappingProxyType({})
         challengers=challengers,
         arms=_arms(summary, active),
         active_arms=len(active),
-        known_arms=len(places),
-        curves=_curves(summary, places),
+        known_arms=known,
+        curves=_curves(summary),
     )
 
 
@@ -258,39 +219,29 @@ def _last_row(writer: Writer) -> int | None:
         return None
 
 
-def _most(counts: dict[str, int], most: int) -> list[str]:
-    return heapq.nsmallest(most, counts, key=lambda arm: (-counts[arm], arm))
-
-
 def _arms(summary: Summary, active: set[str]) -> list[ArmView]:
-    counts = dict.fromkeys(active, 0) | {arm: sums.decisions for arm, sums in summary.arms.items()}
-    ids = _most(counts, ARMS)
-    decided = [arm for arm in ids if arm in summary.arms]
-    rewards = dict(zip(decided, live_rewards(summary, [summary.arms[arm].reward for arm in decided]), strict=True))
-    nothing = Estimate(0, None, None, None)
+    sums = {arm: ArmSums() for arm in active} | summary.arms
+    ids = heapq.nsmallest(ARMS, sums, key=lambda arm: (-sums[arm].decisions, arm))
+    rewards = live_rewards(summary, [sums[arm].reward for arm in ids])
     total = max(1, summary.decisions)
-    return [ArmView(arm, arm in active, counts[arm], counts[arm] / total, rewards.get(arm, nothing)) for arm in ids]
+    return [
+        ArmView(arm, arm in active, sums[arm].decisions, sums[arm].decisions / total, reward)
+        for arm, reward in zip(ids, rewards, strict=True)
+    ]
 
 
-def _curves(summary: Summary, places: Mapping[str, int]) -> Curves:
+def _curves(summary: Summary) -> Curves:
     together = math.ceil((max(summary.bins, default=0) + 1) / POINTS)
     bins: dict[int, Bin] = {}
     for number in sorted(summary.bins):
         bins.setdefault(number // together, Bin()).add(summary.bins[number])
-    width = summary.width * together
-    arms = sorted(_most({arm: sums.decisions for arm, sums in summary.arms.items()}, SHARES), key=places.__getitem__)
-    shares = []
-    for each in bins.values():
-        counts = [each.arms.get(arm, 0) for arm in arms]
-        shares.append([count / max(1, each.decisions) for count in (*counts, each.decisions - sum(counts))])
+    start, width = summary.start or 0, summary.width * together
     uniform = so_far([each.uniform for each in bins.values()])
     return Curves(
-        ends=[((summary.start or 0) + (number + 1) * width) / 1e6 for number in bins],
-        seconds=width / 1e6,
+        start=start / 1e6,
+        ends=[(start + (number + 1) * width) / 1e6 for number in bins],
         live=_band(live_rewards(summary, so_far([each.reward for each in bins.values()]))),
         uniform=_band(weighted(summary, uniform, summary.uniform_weights)),
-        arms=arms,
-        shares=shares,
     )
 
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from hybandits.service import view as estimates
 from hybandits.service.summary import Compared, Largest, Summary, Terms
-from hybandits.service.view import Estimate, Side, above, compared, live_rewards, so_far, weighted
+from hybandits.service.view import Estimate, compared, live_rewards, so_far, weighted
 from hybandits.statistics import bernstein
 from tests.support.service_rows import KnownArms, decision
 
@@ -52,7 +52,7 @@ def test_a_range_of_rewards_moves_and_stretches_everything() -> None:
     for _ in range(200):
         drawn, reward, _ = arms.draw()
         for summary, value in ((plain, reward), (moved, 10 + 20 * reward)):
-            summary.decided(0, drawn)
+            summary.decided(drawn)
             summary.learned(0, drawn, value)
     for of_plain, of_moved, start in (
         (live_reward(plain), live_reward(moved), 10),
@@ -64,13 +64,6 @@ def test_a_range_of_rewards_moves_and_stretches_everything() -> None:
     assert many.difference.low == pytest.approx(20 * few.difference.low)  # type: ignore[operator]
 
 
-def test_weights_that_double_use_up_their_own_share_of_the_tail() -> None:
-    assert above(Largest(10, 10)) == Side(10, estimates._TAIL / 2)
-    assert above(Largest(10, 11)) == Side(20, estimates._TAIL / 6)
-    assert above(Largest(10, 80)) == Side(80, estimates._TAIL / 20)
-    assert sum(1 / ((j + 1) * (j + 2)) for j in range(10_000)) < 1
-
-
 def history(seed: int, rounds: int, *, ranged: bool, arms: int = 5) -> dict[str, np.ndarray]:
     """For live, uniform choice, bold and their differences: whether bounds held after every 10th of so many rounds."""
     summary = Summary(rewards=(0.0, 1.0) if ranged else None)
@@ -80,7 +73,7 @@ def history(seed: int, rounds: int, *, ranged: bool, arms: int = 5) -> dict[str,
     covered: dict[str, list[bool]] = {name: [] for name in (*truth, "bold - live", "uniform - live")}
     for t in range(1, rounds + 1):
         drawn, reward, expected = arms.draw()
-        summary.decided(0, drawn)
+        summary.decided(drawn)
         summary.learned(0, drawn, reward)
         for name in truth:
             truth[name] += float(expected[name])
@@ -114,7 +107,7 @@ def test_stretches_of_time_are_estimated_as_sums_so_far() -> None:
     summary = Summary(rewards=(0.0, 1.0))
     for t in range(60):
         drawn = decision(event=str(t))
-        summary.decided(t * 500_000, drawn)
+        summary.decided(drawn)
         summary.learned(t * 500_000, drawn, float(random.random() < 0.3))
     curve = live_rewards(summary, so_far([each.reward for each in summary.bins.values()]))
     assert curve[-1].n == 60

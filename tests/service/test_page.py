@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from hybandits.service.access import Tokens
 from hybandits.service.commands import Decide, GiveReward, PutArm
-from hybandits.service.page import brief, content, duration, headers, number, page, share, short
-from hybandits.service.view import Band, Comparison, Curves, Estimate, View, make_view
+from hybandits.service.page import brief, content, headers, number, page
+from hybandits.service.view import make_view
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, served, writer
 from tests.support.browser import BELOW_CONTRAST, Watched, a_browser
@@ -100,9 +100,6 @@ def test_numbers_in_words() -> None:
         "+0.5",
         "\N{EN DASH}",
     ]
-    assert [short(0.0012345), short(1234.5), short(5.0)] == ["0.00123", "1,234", "5"]
-    assert [share(0.1234), share(0.0001)] == ["12.3 %", "< 0.1 %"]
-    assert [duration(90), duration(1800), duration(2.5)] == ["90 s", "30 min", "2.5 s"]
     assert brief("article-about-something-really-new-17") == "article-about-…really-new-17"
 
 
@@ -110,55 +107,18 @@ def test_numbers_in_words() -> None:
 def test_the_page_stays_small(tmp_path: Path, arms: int) -> None:
     html = content(make_view(played(tmp_path, [f"arm {i}" for i in range(arms)], 300)))
     assert len(html) < 60_000
-    assert (f"{arms - 25:,} are not shown" in html) is (arms > 25)
+    assert ("The table shows the 25 with the most decisions" in html) is (arms > 25)
 
 
-def a_view(**changes: Any) -> View:
-    """A view of ten stretches of one second, in which two arms shared the decisions."""
-    band = Band([0.5] * 10, [0.4] * 10, [0.6] * 10)
-    curves = Curves(
-        ends=[1_000.0 + i for i in range(1, 11)], seconds=1.0, live=band, uniform=band,
-        arms=["a", "b"], shares=[[0.6, 0.4, 0.0]] * 10,
-    )  # fmt: skip
-    estimate = Estimate(10, 0.5, 0.4, 0.6)
-    usual: dict[str, Any] = {
-        "name": "page", "version": 20, "time": 1_010.0, "seen": 1_010.0, "behind": 0, "trouble": None, "failures": 0,
-        "refusals": {}, "live": "live", "policy": "HyIDS", "window": None, "no_reward": None, "range": (0.0, 1.0),
-        "floor": 0.05, "level": 0.95, "decisions": 10, "rewards": 10, "open": 0, "late": 0, "reward": estimate,
-        "uniform": Comparison(estimate, Estimate(10, 0.0, -0.1, 0.1)), "challengers": [], "arms": [], "active_arms": 2,
-        "known_arms": 2, "curves": curves,
-    }  # fmt: skip
-    return View(**{**usual, **changes})
-
-
-def path(view: View, kind: str) -> list[tuple[float, float]]:
-    """The corners of a path on the page that are given by both coordinates."""
-    (matches,) = re.findall(rf'class="{kind}" d="([^"]*)"', content(view))
-    return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", matches)]
-
-
-def labels(view: View) -> list[str]:
-    return re.findall(r'data-axis="[^"]*">([^<]*)</time>', content(view))[:3]
-
-
-def test_the_axis_of_time_ends_at_the_present() -> None:
-    busy, idle, forgotten = (a_view(seen=1_010.0 + later) for later in (0, 5, 3 * 86_400))
-    assert labels(busy) == ["00:16:40 UTC", "00:16:45 UTC", "00:16:50 UTC"]
-    assert max(x for x, _ in path(busy, "line live")) == 1000
-    assert labels(idle)[-1] == "00:16:55 UTC"
-    assert max(x for x, _ in path(idle, "line live")) == pytest.approx(1000 * 10 / 15, abs=0.1)
-    assert labels(forgotten)[-1] == "00:17:00 UTC"  # what happened still takes half of the axis
-    assert max(x for x, _ in path(forgotten, "line live")) == 500
-
-
-def test_curves_stay_as_they_were_where_nothing_happened() -> None:
-    curves = a_view().curves
-    live = Band([0.5] * 5 + [0.6] * 5, *(curves.live.low, curves.live.high))
-    ends = [*curves.ends[:5], *(end + 20 for end in curves.ends[5:])]
-    line = path(a_view(curves=msgspec.structs.replace(curves, ends=ends, live=live), seen=1_030.0), "line live")
-    before, after, then = line[9:12]
-    assert after[0] > before[0] + 600
-    assert before[1] == after[1] > then[1]
+def test_curves_begin_at_the_left_and_end_at_the_right(tmp_path: Path) -> None:
+    view = make_view(played(tmp_path, ["a", "b"], 400))
+    html = content(view)
+    for name in ("live", "uniform"):
+        (line,) = re.findall(rf'class="line {name}" d="M([^"]*)"', html)
+        corners = [tuple(map(float, corner.split())) for corner in line.split("L")]
+        assert len(corners) == 1 + len(view.curves.ends)
+        assert (corners[0][0], corners[-1][0]) == (0, 1000)
+        assert all(0 <= y <= 300 for _, y in corners)
 
 
 # ------------------------------------------------------------------ in a browser
@@ -218,7 +178,7 @@ class TestInChromium:
         view = web.get("/v1/view").json()
         with opened(browser, web, java_script_enabled=False) as (page, watched):
             assert f"{view['decisions']:,}" in page.inner_text("main")
-            assert page.locator("main svg[role=img]").count() == (2 if view["decisions"] else 0)
+            assert page.locator("main svg[role=img]").count() == (1 if view["decisions"] else 0)
             assert page.locator("table").first.is_visible() == bool(view["decisions"])
             assert watched.complaints == []
 

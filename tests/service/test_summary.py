@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hybandits.service.summary import ARMS_OF_BIN, BINS, Summary
+from hybandits.service.summary import BINS, Summary
 from tests.support.service_rows import KnownArms, decision
 
 
@@ -14,7 +14,7 @@ def filled(seed: int = 0, rounds: int = 300, **settings: object) -> Summary:
     arms = KnownArms(seed)
     for t in range(rounds):
         drawn, reward, _ = arms.draw()
-        summary.decided(t * 1_000_000, drawn)
+        summary.decided(drawn)
         summary.learned(t * 1_000_000, drawn, reward)
     return summary
 
@@ -62,19 +62,6 @@ def test_stretches_of_time_add_up() -> None:
         assert sum(part.n for part in parts) == overall.n == 1_000
         assert sum(part.total for part in parts) == pytest.approx(overall.total)
         assert sum(part.spread for part in parts) == pytest.approx(overall.spread)
-    assert sum(sum(each.arms.values()) for each in summary.bins.values()) == summary.decisions == 1_000
-
-
-def test_a_stretch_that_is_over_keeps_the_arms_with_most_decisions() -> None:
-    summary = Summary()
-    for i in range(200):
-        for _ in range(1 + (i % 50 == 0)):
-            summary.decided(0, decision(arm=str(i)))
-    assert len(summary.bins[0].arms) == 200
-    summary.decided(summary.width, decision())
-    assert len(summary.bins[0].arms) == ARMS_OF_BIN
-    assert {"0", "50", "100", "150"} <= set(summary.bins[0].arms)
-    assert summary.bins[0].decisions == 204
 
 
 def counted(summary: Summary) -> dict[str, int]:

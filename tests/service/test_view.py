@@ -14,7 +14,7 @@ from hybandits.service import view as view_module
 from hybandits.service.commands import Decide, GiveReward
 from hybandits.service.metrics import Metrics
 from hybandits.service.page import page
-from hybandits.service.view import ARMS, POINTS, SHARES, View, Views, make_view
+from hybandits.service.view import ARMS, POINTS, View, Views, make_view
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, FILE, USER, Clock, put, retire, served, writer
 
@@ -45,8 +45,6 @@ def test_in_the_middle(tmp_path: Path) -> None:
     assert {arm.arm for arm in view.arms if not arm.active} == {"c"}
     assert [each.name for each in view.challengers] == ["bold"]
     assert view.reward.low < view.reward.mean < view.reward.high  # type: ignore[operator]
-    for shares in view.curves.shares:
-        assert sum(shares) == pytest.approx(1) or sum(shares) == 0
     assert msgspec.json.decode(msgspec.json.encode(view), type=View) == view
 
 
@@ -55,9 +53,7 @@ def test_of_many_arms_the_most_decided_are_seen(tmp_path: Path) -> None:
     counts = [arm.decisions for arm in view.arms]
     assert counts == sorted(counts, reverse=True)
     assert len(counts) == ARMS
-    assert len(view.curves.arms) == SHARES
     assert len(view.curves.ends) <= POINTS
-    assert all(len(shares) == SHARES + 1 for shares in view.curves.shares)
 
 
 def test_a_view_is_computed_once_for_all(tmp_path: Path) -> None:

@@ -21,11 +21,10 @@
   function write(element, text) { if (element.textContent !== text) element.textContent = text; }
 
   // "3 s ago" instead of a time, by the clock of this machine; axes have times of its zone.
-  const forms = { time: { timeStyle: "medium" }, date: { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" } };
   function tick() {
     for (const time of main.querySelectorAll("time")) {
       const at = new Date(time.dateTime), seconds = Math.max(0, Math.round((Date.now() - at) / 1000));
-      if (time.dataset.axis) write(time, at.toLocaleString("en-GB", forms[time.dataset.axis]));
+      if ("axis" in time.dataset) write(time, at.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }));
       else if (seconds < 120) write(time, `${seconds} s ago`);
       else if (seconds < 7200) write(time, `${Math.floor(seconds / 60)} min ago`);
       else write(time, at.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }));
