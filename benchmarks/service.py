@@ -432,7 +432,7 @@ def run_restart(plan: Plan) -> Section:
 
 
 def run_several(plan: Plan) -> Section:
-    """Processor time per decision of two workers on SQLite and two servers on PostgreSQL, and memory over time."""
+    """Processor time per decision of two servers on SQLite and two servers on PostgreSQL, and memory over time."""
     section = Section("service-several", "two servers beside one, and memory over time", ("what", *JUDGED))
     if shutil.which("wrk") is None:
         section.add("wrk is not installed: apt-get install wrk", "", "")
@@ -450,7 +450,7 @@ def run_several(plan: Plan) -> Section:
         stack.callback(database.end)
         several = {
             "one": [start("one")],
-            "two": [start("two", None, "--workers", "2")],
+            "two": [start("two"), start("two-too", str(Path(name) / "two" / "bandit.db"))],
             "pg-one": [start("pg-one", database.address("one"))],
             "pg-two": [start("pg-two", database.address("two")), start("pg-too", database.address("two"))],
         }
@@ -461,7 +461,7 @@ def run_several(plan: Plan) -> Section:
         (Path(name) / "memory").mkdir()
         plan.say("service: memory")
         sizes = _memory(Path(name) / "memory", 10_000 if plan.quick else 100_000)
-    for what, many, one in (("two workers on SQLite", "two", "one"), ("two servers on PostgreSQL", "pg-two", "pg-one")):
+    for what, many, one in (("two servers on SQLite", "two", "one"), ("two servers on PostgreSQL", "pg-two", "pg-one")):
         words = f"processor time per decision, {what} / one"
         ratio = float(np.median(np.array(cost[many]) / np.array(cost[one])))
         section.add(words, measurement=Measurement("service", words, "at most", 1.15, ratio))

@@ -1,4 +1,4 @@
-"""The commands of the decision service: serve, and service verify, export, promote, snapshot and rotate."""
+"""The commands of the decision service: serve, and service verify, export and rotate."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ def serve(
     store: StoreOption = None,
     host: Annotated[str, typer.Option(help="Address to listen at; others than loopback need tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 8000,
-    workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 1,
     token_file: TokenFile = None,
 ) -> None:
     """Serve decisions: POST /v1/decisions and /v1/rewards, and a dashboard.
@@ -54,18 +53,14 @@ def serve(
     all accepted requests have been answered.
     """
     with _needs_extra(), plain_errors():
-        from hybandits.foundation.files import read_toml
         from hybandits.service.serving import Serving
         from hybandits.service.serving import serve as run
-        from hybandits.service.settings import read_bandit
 
-        read_bandit(read_toml(bandit))  # notice a wrong setting here, not in a worker
         serving = Serving(
             bandit=str(bandit),
             store=store or str(bandit.with_suffix(".db")),
             host=host,
             port=port,
-            workers=workers,
             tokens=None if token_file is None else str(token_file),
         )
         run(serving, lambda url: typer.echo(f"hybandits: serving {bandit} at {url} (Ctrl-C ends it)", err=True))
@@ -111,35 +106,6 @@ def verify(
             typer.echo(f"  {wrong}" if wrong else f"  The log begins where {before.name} ended.")
         if result.different or wrong:
             raise typer.Exit(1)
-
-
-@service.command()
-def snapshot(bandit: BanditFile, store: StoreOption = None) -> None:
-    """Learn the log and store the model, so that the next start is fast."""
-    with _opened(bandit, store) as log:
-        from hybandits.service.model_state import ModelState
-
-        state = ModelState.restored(log)
-        assert state is not None
-        log.keep_snapshot(state.snapshot())
-        typer.echo(f"stored the model at row {state.row:,}")
-
-
-@service.command()
-def promote(
-    bandit: BanditFile,
-    policy: Annotated[str, typer.Argument(help="The name of the challenger.", metavar="NAME")],
-    store: StoreOption = None,
-) -> None:
-    """Let a challenger decide from now on; running servers follow at once."""
-    with _opened(bandit, store) as log:
-        from hybandits.service.commands import Promote, Refused
-        from hybandits.service.writer import Writer
-
-        (outcome,) = Writer(log).serve([Promote(policy)])
-        if isinstance(outcome, Refused):
-            raise ValueError(outcome.detail)
-        typer.echo(f"{policy} decides from now on")
 
 
 @service.command()

@@ -279,7 +279,7 @@ async def decision(service: Service, id: str) -> Answer:
         "reward": None if reward is None else reward.reward,
         "learned": None if reward is None else not reward.late,
         "closed": closed,
-        "learned_reward": await asyncio.to_thread(state.learned_reward, row.number, given) if learns else None,
+        "learned_reward": state.learned_reward(given) if learns else None,
     }
     return Answer(200, body)
 

@@ -94,7 +94,7 @@ class ServiceReader:
             return None, EARLIER
         if self.is_open(number):
             return None, OPEN
-        return self._state.learned_reward(number, given), NO_REWARD
+        return self._state.learned_reward(given), NO_REWARD
 
     def _batch(self, kept: Sequence[tuple[_Entered, float]]) -> Batch:
         entered = [each for each, _ in kept]
@@ -119,10 +119,7 @@ def export(
 ) -> tuple[Log, ReadReport]:
     """Write the decisions of a service's log, with their rewards, as a log of this project."""
     problems = ReadReport()
-    state = ModelState.restored(store)
-    if state is None:
-        raise LogError("The service's log is empty.")
-    reader = ServiceReader(store, state)
+    reader = ServiceReader(store, ModelState.restored(store))
     first = store.first_decisions(0, 1)
     if not first or reader.is_open(first[0][0]):
         raise LogError("There is nothing to export: the log has no decisions, or none whose window has passed.")

@@ -48,7 +48,6 @@ logger = logging.getLogger("hybandits.service")
 class KnownArm:
     """An arm as its last row describes it."""
 
-    slot: int
     version: int
     features: dict[str, log.Value]
     active: bool = True
@@ -64,6 +63,20 @@ class Pool:
     """The arms' vectors, one row each; their number where arms have no features."""
 
 
+class Saved(msgspec.Struct):
+    """The content of a snapshot."""
+
+    bandit: dict[str, Any]
+    arms: bytes
+    live: str
+    closed: int
+    first_open: int | None
+    time: int
+    ended: str | None
+    policies: dict[str, bytes]
+    summary: Summary
+
+
 _ids = msgspec.json.Decoder(Ids)
 
 
@@ -71,10 +84,9 @@ _ids = msgspec.json.Decoder(Ids)
 class ModelState:
     """The state after some rows of a log; `row` and `time` are of the last one.
 
-    Decisions up to `closed` are closed, and `first_open` is the time of the next. `unrewarded` has the values that were
-    learned without a reward, each with the last decision that it holds for. `base` is the row with which the log
-    continues another one, `resumed` the row of the snapshot that was read, and `ended` the log that continues this one.
-    `lock` is held while rows are applied, and by other threads while they read.
+    Decisions up to `closed` are closed, and `first_open` is the time of the next. `known` has recent events. `base` is
+    the row with which the log continues another one, `resumed` the row of the snapshot that was read, and `ended` the
+    log that continues this one. `lock` is held while rows are applied, and by other threads while they read.
     """
 
     bandit: Bandit
@@ -85,7 +97,6 @@ class ModelState:
     arms: dict[str, KnownArm] = field(default_factory=dict)
     closed: int = 0
     first_open: int | None = None
-    unrewarded: list[tuple[int, float]] = field(default_factory=list)
     base: int = 0
     ended: str | None = None
     resumed: int = 0
@@ -96,11 +107,10 @@ class ModelState:
         self.summary = Summary(rewards=self.bandit.rewards)
         self.lock = threading.Lock()
         self._names = {"user": self.features.user.keys(), "arm": self.features.arm.keys()}
-        self._vectors = np.empty((16, len(self.features.arm_columns)))
+        self._vectors: dict[str, FloatArray] = {}
         self._pools: dict[bytes, Pool] = {}  # cleared when an arm changes
         self._due: list[tuple[log.Decision, float]] = []  # decisions and rewards that policies have yet to learn
-        self._recent: dict[int, log.Row] = {}  # decisions by their numbers
-        self.known: dict[str, log.EventRows] = {}  # the same by their events, with their rewards
+        self.known: dict[str, log.EventRows] = {}
         self._reading: log.Store
 
     def apply(self, rows: Iterable[log.Row], reading: log.Store) -> None:
@@ -127,11 +137,12 @@ class ModelState:
                 self.first_open = row.time
             self.summary.decided(content)
         elif isinstance(content, log.Reward):
-            if (known := self.known.get(content.event)) is not None:
-                self.known[content.event] = log.EventRows(known.decision, row)
             self.summary.late += content.late
-            if not content.late and self.bandit.window is None:
-                self._count_reward(row.time, self._decision(content.decision), content.reward)
+            known = self.known.get(content.event)
+            if known is not None and known.decision is not None:
+                self.known[content.event] = log.EventRows(known.decision, row)
+                if self.bandit.window is None:
+                    self._count_reward(row.time, known.decision.decision, content.reward)
         elif isinstance(content, log.Closed):
             self._close(row.time, content.last)
         else:
@@ -171,15 +182,11 @@ class ModelState:
         return policy
 
     def _put(self, version: int, content: log.Arm) -> None:
-        known = self.arms.get(content.arm)
-        if known is None:
-            known = self.arms[content.arm] = KnownArm(len(self.arms), version, content.features)
+        if content.arm not in self.arms:
             for policy in self.policies.values():
                 policy.admit([content.arm])
-        known.version, known.features, known.active = version, content.features, True
-        if known.slot == len(self._vectors):
-            self._vectors = np.concatenate([self._vectors, np.empty_like(self._vectors)])
-        self._vectors[known.slot] = self.arm_vector(content.features)
+        self.arms[content.arm] = KnownArm(version, content.features)
+        self._vectors[content.arm] = self.arm_vector(content.features)
         self._pools.clear()
 
     def arm_vector(self, features: dict[str, log.Value]) -> FloatArray:
@@ -189,36 +196,29 @@ class ModelState:
 
     def remember(self, row: log.Row) -> None:
         """Keep a decision in memory for a while, because its reward may come soon."""
-        self._recent[row.number] = row
-        self.known[row.decision.event] = log.EventRows(row)
-        if len(self._recent) > 2 * REMEMBERED:
-            for number in list(itertools.islice(self._recent, REMEMBERED)):
-                self.known.pop(self._recent.pop(number).event or "", None)
+        event = row.decision.event
+        self.known.pop(event, None)  # so that it becomes the newest
+        self.known[event] = log.EventRows(row)
+        if len(self.known) > 2 * REMEMBERED:
+            for old in list(itertools.islice(self.known, REMEMBERED)):
+                del self.known[old]
 
     def _recall(self, rows: Sequence[log.Row]) -> None:
+        """Remember earlier decisions whose rewards are learned at once."""
         if self.bandit.window is None:
-            numbers = {row.content.decision for row in rows if isinstance(row.content, log.Reward)}
-            missing = [number for number in numbers if number < rows[0].number and number not in self._recent]
-            if missing:
-                for row in self._reading.by_number(sorted(missing)):
-                    self.remember(row)
-
-    def _decision(self, number: int) -> log.Decision:
-        row = self._recent.get(number)
-        if row is None:
-            (row,) = self._reading.by_number([number])
-        return row.decision
+            events = {row.content.event for row in rows if isinstance(row.content, log.Reward)}
+            events -= {row.content.event for row in rows if isinstance(row.content, log.Decision)}
+            for known in self._reading.find(sorted(events - self.known.keys())).values():
+                if known.decision is not None:
+                    self.remember(known.decision)
 
     def _close(self, time: int, last: int) -> None:
-        assert self.bandit.no_reward is not None
         outcomes = list(self._reading.outcomes(self.closed, last))  # reading may fail, so it comes before all changes
         following = self._reading.first_decisions(last, 1)
-        for row, reward in outcomes:
-            value = reward_in_time(reward)
-            self._count_reward(time, row.decision, self.bandit.no_reward if value is None else value)
-        if self.unrewarded and self.unrewarded[-1][1] == self.bandit.no_reward:
-            del self.unrewarded[-1]
-        self.unrewarded.append((last, self.bandit.no_reward))
+        for row, given in outcomes:
+            reward = self.learned_reward(given)
+            assert reward is not None
+            self._count_reward(time, row.decision, reward)
         self.closed = last
         self.first_open = following[0][1] if following else None
 
@@ -227,13 +227,11 @@ class ModelState:
         self.summary.learned(time, decision, reward)
         self._due.append((decision, reward))
 
-    def learned_reward(self, number: int, given: log.Row | None) -> float | None:
-        """Return the reward that was learned of a decision that is closed, or never closes."""
-        reward = reward_in_time(given)
-        if reward is None and self.bandit.window is not None:
-            with self.lock:
-                reward = next(value for last, value in self.unrewarded if number <= last)
-        return reward
+    def learned_reward(self, given: log.Row | None) -> float | None:
+        """Return the reward that is learned of a decision that is closed, or never closes."""
+        if given is not None and isinstance(given.content, log.Reward) and not given.content.late:
+            return given.content.reward
+        return self.bandit.no_reward
 
     def _learn(self) -> None:
         if not self._due:
@@ -250,14 +248,15 @@ class ModelState:
         """Return the vectors of the chosen arms, in the versions that the decisions name."""
         if not self.features.arm:
             return len(decisions)
-        arms = [self.arms[decision.arm] for decision in decisions]
-        vectors: FloatArray = self._vectors[[arm.slot for arm in arms]]
-        older = [i for i, arm in enumerate(arms) if arm.version != decisions[i].arm_version]
-        versions = sorted({decisions[i].arm_version for i in older})
-        described = dict(zip(versions, self._reading.by_number(versions), strict=True))
-        for i in older:
-            vectors[i] = self.arm_vector(described[decisions[i].arm_version].content.features)  # type: ignore[union-attr]
-        return vectors
+        older = {each.arm_version for each in decisions if self.arms[each.arm].version != each.arm_version}
+        described = {
+            row.number: self.arm_vector(row.content.features)  # type: ignore[union-attr]
+            for row in self._reading.by_number(sorted(older))
+        }
+        vectors = [
+            described[each.arm_version] if each.arm_version in older else self._vectors[each.arm] for each in decisions
+        ]
+        return np.array(vectors)
 
     def pool(self, candidates: log.Candidates) -> Pool:
         """Return the candidates that are named, or all active arms."""
@@ -271,7 +270,7 @@ class ModelState:
             if not ids:
                 detail = "There are no candidates. PUT arms first, and name at least one."
                 raise Refused(422, detail, field="candidates", value=[])
-            vectors = self._vectors[[self.arms[arm].slot for arm in ids]] if self.features.arm else len(ids)
+            vectors = np.array([self._vectors[arm] for arm in ids]) if self.features.arm else len(ids)
             if len(self._pools) >= NAMED:
                 self._pools.clear()
             self._pools[named] = Pool(candidates, ids, vectors)
@@ -369,19 +368,18 @@ class ModelState:
     def snapshot(self) -> log.Snapshot:
         """Return the model as bytes."""
         self._learn()  # there is something to learn if applying rows was interrupted
-        content = {
-            "bandit": self.bandit.plain(),
-            "arms": msgspec.json.encode(self.arms),  # MessagePack has no integers of more than 64 bits
-            "live": self.live,
-            "closed": self.closed,
-            "first_open": self.first_open,
-            "unrewarded": self.unrewarded,
-            "time": self.time,
-            "ended": self.ended,
-            "policies": {name: policy.to_bytes() for name, policy in self.policies.items()},
-            "summary": msgspec.msgpack.encode(self.summary),
-        }
-        return log.Snapshot(self.row, fingerprint(), msgspec.msgpack.encode(content))
+        saved = Saved(
+            bandit=self.bandit.plain(),
+            arms=msgspec.json.encode(self.arms),  # MessagePack has no integers of more than 64 bits
+            live=self.live,
+            closed=self.closed,
+            first_open=self.first_open,
+            time=self.time,
+            ended=self.ended,
+            policies={name: policy.to_bytes() for name, policy in self.policies.items()},
+            summary=self.summary,
+        )
+        return log.Snapshot(self.row, fingerprint(), msgspec.msgpack.encode(saved))
 
     @classmethod
     def opened(cls, store: log.Store) -> ModelState:
@@ -409,10 +407,8 @@ class ModelState:
         return state
 
     @classmethod
-    def restored(cls, store: log.Store, upto: int | None = None) -> ModelState | None:
-        """Return the state after a log, from its newest usable snapshot or its beginning; None if it is empty."""
-        if store.last()[0] == 0:
-            return None
+    def restored(cls, store: log.Store, upto: int | None = None) -> ModelState:
+        """Return the state after a log, from its newest usable snapshot or its beginning."""
         state = cls.based(store)
         snapshot = store.snapshot(fingerprint(), upto)
         if snapshot is not None and snapshot.row > state.row:
@@ -426,17 +422,14 @@ class ModelState:
 
     @classmethod
     def _resumed(cls, snapshot: log.Snapshot, *, base: int = 0) -> ModelState:
-        content: dict[str, Any] = msgspec.msgpack.decode(snapshot.content)
-        state = cls(Bandit.from_plain(content["bandit"]), base=base)
-        for arm, known in msgspec.json.decode(content["arms"], type=dict[str, KnownArm]).items():
+        saved = msgspec.msgpack.decode(snapshot.content, type=Saved)
+        state = cls(Bandit.from_plain(saved.bandit), snapshot.row, saved.time, saved.live, base=base)
+        for arm, known in msgspec.json.decode(saved.arms, type=dict[str, KnownArm]).items():
             state._put(known.version, log.Arm(arm, known.features))
             state.arms[arm].active = known.active
-        state.live, state.closed, state.time = content["live"], content["closed"], content["time"]
-        state.first_open, state.ended = content["first_open"], content["ended"]
-        state.unrewarded = [(last, value) for last, value in content["unrewarded"]]
-        state.policies = {name: Policy.from_bytes(saved) for name, saved in content["policies"].items()}
-        state.summary = msgspec.msgpack.decode(content["summary"], type=Summary)
-        state.row = snapshot.row
+        state.closed, state.first_open, state.ended = saved.closed, saved.first_open, saved.ended
+        state.policies = {name: Policy.from_bytes(content) for name, content in saved.policies.items()}
+        state.summary = saved.summary
         return state
 
 
@@ -445,17 +438,7 @@ def continued(reading: log.Store) -> log.Row | None:
     return next(reading.rows(0, None, [log.CONTINUED]), None)
 
 
-def reward_in_time(row: log.Row | None) -> float | None:
-    """Return the reward of a row; None if there is none or it came too late."""
-    if row is None:
-        return None
-    assert isinstance(row.content, log.Reward)
-    return None if row.content.late else row.content.reward
-
-
-def walk(
-    store: log.Store, *, upto: int | None = None, learning: bool = True
-) -> Iterator[tuple[ModelState, list[log.Row]]]:
+def walk(store: log.Store, *, learning: bool = True) -> Iterator[tuple[ModelState, list[log.Row]]]:
     """Yield all decisions of a log, those of the same version together, with the state at that version.
 
     The state is one object that advances. Without `learning` it has only arms and settings. With it, decisions that

@@ -45,8 +45,6 @@ def rotate(old: log.Store, new: log.Store, *, since: int) -> Rotated:
 
 def _end(old: log.Store, new: log.Store) -> tuple[ModelState, log.Ended]:
     state = ModelState.restored(old)
-    if state is None:
-        raise log.StoreError(f"The log {old.name} is empty.")
     with old.writing() as transaction:
         state.apply(transaction.rows(state.row), transaction)
         if state.ended is None:
@@ -58,9 +56,7 @@ def _end(old: log.Store, new: log.Store) -> tuple[ModelState, log.Ended]:
         raise log.StoreError(f"The log {old.name} was rotated before and goes on in {state.ended}.")
     (last,) = old.by_number([state.row])
     assert isinstance(last.content, log.Ended)
-    before = ModelState.restored(old, state.row - 1)
-    assert before is not None
-    return before, last.content
+    return ModelState.restored(old, state.row - 1), last.content
 
 
 def _copied(old: log.Store, state: ModelState, since: int) -> Iterator[log.Row]:

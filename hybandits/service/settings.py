@@ -28,7 +28,7 @@ LEAST_FLOOR = 1e-6
 """The smallest floor: rewards may count with weights of n / floor among n candidates, and estimates with larger ones
 would say nothing."""
 
-CHANGEABLE = ("name", "window", "no_reward", "floor", "challengers")
+CHANGEABLE = ("name", "window", "floor", "challengers")
 """Settings that may change in the course of a log, by a row of its own."""
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

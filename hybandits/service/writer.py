@@ -63,9 +63,6 @@ HANGING = 12.0
 LONGEST_WAIT = 60.0
 """Seconds after which the writer checks the clock again, however far the next end of a window is."""
 
-CLOCK_BEHIND = 5.0
-"""Seconds by which the clock may be behind the log's time before a warning is logged: clocks of servers differ."""
-
 AGAIN = "Send the request again: with the same event_id nothing counts twice."
 """The remedy after a transaction that failed."""
 
@@ -82,15 +79,15 @@ class Waiting(NamedTuple):
 class Writer:
     """The queue of requests and the thread that decides, writes and answers.
 
-    A log begins with `bandit`, the content of `bandit.toml`, or gets a row if its settings have changed; without it the
-    log must have begun. `clock` returns microseconds since 1970. `trouble` says why nothing can be written at the
-    moment, and `committed` is called with the seconds that each transaction took.
+    A log begins with `bandit`, the content of `bandit.toml`, or gets a row if that has changed. `clock` returns
+    microseconds since 1970. `trouble` says why nothing can be written at the moment, and `committed` is called with the
+    seconds that each transaction took.
     """
 
     def __init__(
         self,
         store: log.Store,
-        bandit: Bandit | None = None,
+        bandit: Bandit,
         *,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000,
     ) -> None:
@@ -102,51 +99,40 @@ class Writer:
         self._stopping = False
         self._thread: threading.Thread | None = None
         self._snapshot_row = 0
-        self._torn = self._warned_of_clock = False
+        self._torn = False
         self._served = -math.inf
         self.trouble: str | None = None
         self.failures = 0
         self.committed: Callable[[float], None] = lambda seconds: None
         self.state = self._opened(bandit)
 
-    def _opened(self, bandit: Bandit | None) -> ModelState:
-        if bandit is not None and self.store.last()[0] == 0:
-            with self.store.writing():
-                if self.store.last()[0] == 0:  # no other server has been faster
-                    opened = log.Opened(log.SCHEMA, bandit.with_seed().plain())
-                    self.store.append([log.Row(1, self._clock(), opened)])
+    def _opened(self, bandit: Bandit) -> ModelState:
+        with self.store.writing():
+            if self.store.last()[0] == 0:
+                opened = log.Opened(log.SCHEMA, bandit.with_seed().plain())
+                self.store.append([log.Row(1, self._clock(), opened)])
         state = ModelState.restored(self.store)
-        if state is None:
-            raise ValueError("the log is empty: start it with a bandit.toml")
-        if bandit is not None:
-            with self.store.writing():
-                state.apply(self.store.rows(state.row), self.store)
-                refuse_ended(state, self.store)
-                rows = self._changes(state, bandit)
-                self.store.append(rows)
-            state.apply(rows, self.store)
+        with self.store.writing():
+            state.apply(self.store.rows(state.row), self.store)
+            refuse_ended(state, self.store)
+            rows = self._changes(state, bandit)
+            self.store.append(rows)
+        state.apply(rows, self.store)
         self._snapshot_row = state.resumed
         return state
 
     def _changes(self, state: ModelState, bandit: Bandit) -> list[log.Row]:
-        wanted, known = bandit.plain(), state.bandit.plain()
-        different = bandit.contradiction(state.bandit)
+        known, different = state.bandit.plain(), bandit.contradiction(state.bandit)
         if different is not None:
             raise ValueError(f"{different}: change it back, or start another bandit with another store")
-        values = {name: wanted[name] for name in CHANGEABLE}
-        if all(values[name] == known[name] for name in CHANGEABLE):
+        values = {name: value for name, value in bandit.plain().items() if name in CHANGEABLE and value != known[name]}
+        if not values:
             return []
-        if (state.bandit.window is None) != (bandit.window is None):
-            raise ValueError("a log cannot get a window later, nor lose it: start another bandit with another store")
         live = state.bandit.policies[state.live]
         if bandit.policies.get(state.live) != live:
-            raise ValueError(
-                f"the policy {state.live!r} ({live}) is live in the log: keep it among the challengers as it is"
-            )
+            raise ValueError(f"the policy {state.live!r} ({live}) is live: keep it among the challengers as it is")
         row = log.Row(state.row + 1, max(self._clock(), state.time), log.Changed(values))
-        changes = [
-            f"{name} was {known[name]!r} and is {values[name]!r}" for name in CHANGEABLE if values[name] != known[name]
-        ]
+        changes = [f"{name} was {known[name]!r} and is {value!r}" for name, value in values.items()]
         logger.warning("the bandit has changed, from row %d on: %s", row.number, "; ".join(changes))
         return [row]
 
@@ -237,16 +223,6 @@ class Writer:
         """Seconds by which this machine's clock is behind the time of the log's last row; 0 if it is not."""
         return max(0.0, (self.state.time - self._clock()) / 1e6)
 
-    def _now(self) -> int:
-        """Return the time of rows that are written now, which never goes back."""
-        behind = self.clock_behind
-        if behind > CLOCK_BEHIND and not self._warned_of_clock:
-            logger.warning(
-                "the clock is %.0f seconds behind the log's last row: check the clocks of all servers", behind
-            )
-        self._warned_of_clock = behind > CLOCK_BEHIND
-        return max(self._clock(), self.state.time)
-
     def serve(self, commands: Sequence[Command]) -> list[Outcome]:
         """Serve commands in one transaction; return when what they wrote is on disk."""
         outcomes: list[Outcome] = []
@@ -284,9 +260,7 @@ class Writer:
     def _catch_up(self, now: float) -> None:
         """Apply rows of others, where they may be many, before the transaction, so that others can write meanwhile."""
         if self._torn:  # the model may be half changed
-            state = ModelState.restored(self.store)
-            assert state is not None
-            self.state, self._torn = state, False
+            self.state, self._torn = ModelState.restored(self.store), False
         elif now - self._served > IDLE:
             with contextlib.suppress(log.StoreError):  # the transaction will notice
                 self.state.apply(self.store.rows(self.state.row), self.store)
@@ -298,7 +272,7 @@ class Writer:
         with store.writing():
             self.state.apply(store.rows(self.state.row), store)
             refuse_ended(self.state, store)
-            pending = Pending(self.state, store, self._now())
+            pending = Pending(self.state, store, max(self._clock(), self.state.time))
             pending.close_what_is_due()
             commands = take()
             outcomes = pending.serve(commands)
@@ -462,7 +436,7 @@ class Pending:
             raise unusable_features("arm", features, problem) from None
         before = known = self._arm(arm)
         if known is None or not known.active or known.features != features:
-            known = self._arms[arm] = KnownArm(0, self._write(log.Arm(arm, features)).number, features)
+            known = self._arms[arm] = KnownArm(self._write(log.Arm(arm, features)).number, features)
         body = {"arm": arm, "active": True, "features": features, "version": known.version}
         return Answer(201 if before is None else 200, body)
 

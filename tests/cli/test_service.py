@@ -72,9 +72,8 @@ def started(file: Path, *options: str) -> tuple[subprocess.Popen[bytes], str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("--workers", "2")], ids=["one process", "two workers"])
-def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
-    process, url = started(file, *options)
+def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path) -> None:
+    process, url = started(file)
     try:
         with Client(url) as client:
             for i in range(4):
@@ -84,7 +83,7 @@ def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path, options: tu
                 client.reward(decided.event_id, float(i % 3 == 0))
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) in (0, -signal.SIGTERM)
+        assert process.wait(60) == -signal.SIGTERM
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bandit.db", "bandit.db.lock", "bandit.toml"]
     assert run("service", "verify", str(file)) == (
         0,
@@ -93,9 +92,6 @@ def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path, options: tu
     code, words = run("service", "export", str(file), str(tmp_path / "log"))
     assert (code, words) == (0, f"wrote 30 decisions to {tmp_path / 'log'}\n")
     assert run("describe", str(tmp_path / "log"))[0] == 0
-    assert run("service", "promote", str(file), "even") == (0, "even decides from now on\n")
-    assert run("service", "promote", str(file), "nobody")[0] == 2
-    assert run("service", "snapshot", str(file))[1].startswith("stored the model at row ")
     new = str(tmp_path / "second.db")
     code, words = run("service", "rotate", str(file), new)
     assert code == 0
@@ -106,7 +102,8 @@ def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path, options: tu
     assert f"The log begins where {tmp_path / 'bandit.db'} ended." in words
     assert run("service", "verify", str(file), "--previous", new)[0] == 1
     assert run("service", "rotate", str(file), new)[0] == 2
-    assert "goes on in" in run("service", "promote", str(file), "live")[1]
+    code, words = run("serve", str(file), "--port", "0")
+    assert (code, "goes on in" in words) == (2, True)
 
 
 def outcome(port: int) -> str:
@@ -124,10 +121,9 @@ def outcome(port: int) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_requests_are_answered_or_refused_while_it_stops(file: Path, workers: str) -> None:
+def test_requests_are_answered_or_refused_while_it_stops(file: Path) -> None:
     """A connection that was not accepted yet is reset; nobody waits or gets half an answer."""
-    process, url = started(file, "--workers", workers)
+    process, url = started(file)
     outcomes: Counter[str] = Counter()
     port = int(url.rpartition(":")[2])
 
@@ -200,8 +196,8 @@ def test_what_is_wrong_is_said_in_a_line(
     ("command", "store", "words"),
     [
         (("verify",), "other.db", "other.db belongs to another program: it has the table 'orders'"),
-        (("snapshot",), "empty.db", "The log empty.db is empty: start it with hybandits serve bandit.toml"),
-        (("promote", "even"), "no-rows.db", "The log no-rows.db is empty: start it with hybandits serve bandit.toml"),
+        (("verify",), "empty.db", "The log empty.db is empty: start it with hybandits serve bandit.toml"),
+        (("export", "out"), "no-rows.db", "The log no-rows.db is empty: start it with hybandits serve bandit.toml"),
         (("export", "out"), ".", ". cannot be used"),
         (("rotate", "out.db"), "other.db", "other.db belongs to another program: it has the table 'orders'"),
     ],
@@ -226,22 +222,21 @@ def test_a_port_in_use_is_said_in_a_line_before_the_log_begins(file: Path) -> No
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        for workers in ("1", "2"):
-            code, said = run("serve", str(file), "--port", port, "--workers", workers)
-            assert code == 2
-            assert said.startswith(f"hybandits: cannot listen at 127.0.0.1, port {port} (")
-            assert said.count("\n") == 1
+        code, said = run("serve", str(file), "--port", port)
+        assert code == 2
+        assert said.startswith(f"hybandits: cannot listen at 127.0.0.1, port {port} (")
+        assert said.count("\n") == 1
     assert not file.with_suffix(".db").exists()
 
 
-def test_what_workers_could_not_start_with_is_said_once(file: Path, tmp_path: Path) -> None:
+def test_a_server_that_cannot_start_says_why_once(file: Path, tmp_path: Path) -> None:
     (tmp_path / "other.db").write_text("no log")
-    code, said = run("serve", str(file), "--port", "0", "--workers", "2", "--store", str(tmp_path / "other.db"))
+    code, said = run("serve", str(file), "--port", "0", "--store", str(tmp_path / "other.db"))
     assert code == 2
     assert "other.db is damaged or no log" in said
     assert said.count("\n") == 1
     writer(tmp_path)  # a log of another bandit
-    code, said = run("serve", str(file), "--port", "0", "--workers", "2", "--store", str(tmp_path / "log.db"))
+    code, said = run("serve", str(file), "--port", "0", "--store", str(tmp_path / "log.db"))
     assert code == 2
     assert "in the file but" in said
     assert said.count("\n") == 1
@@ -254,9 +249,8 @@ WEBSOCKET = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_the_address_is_said_when_it_answers_and_all_lines_have_one_form(file: Path, workers: str) -> None:
-    command = [sys.executable, "-m", "hybandits", "serve", str(file), "--port", "0", "--workers", workers]
+def test_the_address_is_said_when_it_answers_and_all_lines_have_one_form(file: Path) -> None:
+    command = [sys.executable, "-m", "hybandits", "serve", str(file), "--port", "0"]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, env={**os.environ, "HYBANDITS_QUIET": "1"}, start_new_session=True
     ) as process:
@@ -271,5 +265,5 @@ def test_the_address_is_said_when_it_answers_and_all_lines_have_one_form(file: P
                     assert connection.recv(100).startswith(status)
         finally:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(60) == (-signal.SIGTERM if workers == "1" else 0)
+            assert process.wait(60) == -signal.SIGTERM
         assert process.stderr.read() == ""

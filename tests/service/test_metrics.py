@@ -73,7 +73,6 @@ def test_late_rewards_are_counted(tmp_path: Path) -> None:
     for event in ("late", "later", "late"):
         reward(service, event, 1)
     restored = ModelState.restored(service.store)
-    assert restored is not None
     assert service.state.summary.late == restored.summary.late == 2
     service.keep_snapshot()
     service.store.close()

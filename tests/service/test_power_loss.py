@@ -119,7 +119,6 @@ class Walk:
         self.acknowledged = rows
         restored, replayed = ModelState.restored(store), ModelState.based(store)
         replayed.apply(store.rows(replayed.row), store)
-        assert restored is not None
         assert state(restored) == state(replayed)
         assert replayed.summary.reward.n == sum(
             isinstance(row.content, Decision) and row.number <= replayed.closed for row in rows

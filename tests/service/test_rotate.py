@@ -90,7 +90,6 @@ def test_the_new_log_goes_on_where_the_old_one_ended(store: Store, new: Store, c
     again.keep_snapshot()
     restored, replayed = ModelState.restored(new), ModelState.based(new)
     replayed.apply(new.rows(replayed.row), new)
-    assert restored is not None
     assert restored.snapshot() == replayed.snapshot()
     results = verify(store), verify(new)
     assert [(result.decisions, result.different, result.copied) for result in results] == [
@@ -107,7 +106,7 @@ def test_every_decision_is_exported_once(tmp_path: Path, content: dict[str, Any]
     play(first, 0, 40, clock)
     second = SqliteStore(tmp_path / "second.db")
     rotate(first.store, second, since=clock.now - 20_000_000)
-    again = Writer(second, clock=clock)
+    again = Writer(second, bandit(content), clock=clock)
     ask(again, GiveReward("e36", 1.0))
     play(again, 40, 50, clock)
     clock.advance(100)
@@ -150,7 +149,7 @@ def test_a_rotation_that_was_killed_is_repeated(tmp_path: Path, method: str, mon
     assert done.digest == before.digest
     with pytest.raises(StoreError, match=r"second\.db has rows already"):
         rotate(service.store, new, since=clock.now)
-    assert models(Writer(new, clock=clock)) == models(service)
+    assert models(Writer(new, bandit(CLICKS), clock=clock)) == models(service)
 
 
 def tampered(store: SqliteStore, row: Row, content: Any) -> Callable[[], None]:
@@ -202,7 +201,7 @@ def test_bits_are_not_asked_for_if_the_log_begins_elsewhere(tmp_path: Path, monk
     with monkeypatch.context() as patch:
         patch.setattr(hybandits.service.model_state, "fingerprint", lambda: "elsewhere")
         rotate(service.store, store, since=clock.now)
-    again = Writer(store, clock=clock)
+    again = Writer(store, bandit(), clock=clock)
     play(again, 20, 30, clock)
     result = verify(store)
     assert (result.decisions, result.exact, result.different, result.begins_elsewhere) == (10, 0, 0, True)
@@ -248,7 +247,7 @@ def test_rows_of_arms_stay_behind_unless_a_copied_decision_means_them(tmp_path: 
     assert len(list(new.rows(0))) < total / 2
     first = next(new.rows(0, None, [DECISION])).content.version  # type: ignore[union-attr]
     assert len(list(new.rows(0, first, ARMS))) == 2 * 3, "the first and the last row of each arm"
-    again = Writer(new, clock=clock)
+    again = Writer(new, bandit(content), clock=clock)
     for row in new.rows(0, None, [DECISION]):
         assert _active_at(again, row.content.version) == copied[row.number][0]  # type: ignore[union-attr]
     assert again.state.arms == service.state.arms

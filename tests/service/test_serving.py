@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 import subprocess
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from hybandits.service import serving
 from hybandits.service.access import Tokens
 from hybandits.service.serving import Serving, make_application, read_tokens, serve
-from tests.support.bandits import CLICKS, writer
 
 ROOT = Path(__file__).parents[2]
-NO_LIMIT = resource.RLIM_INFINITY
 
 
 def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
@@ -38,12 +34,12 @@ def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
 
 def test_other_machines_are_let_in_with_a_token_only() -> None:
     with pytest.raises(ValueError, match="a token is needed"):
-        serve(Serving(bandit=None, store="log.db", host="0.0.0.0"))
+        serve(Serving(bandit="bandit.toml", store="log.db", host="0.0.0.0"))
 
 
 def test_a_server_that_stops_leaves_the_whole_log_in_its_file(tmp_path: Path) -> None:
-    writer(tmp_path, CLICKS).store.close()
-    app = make_application(Serving(bandit=None, store=str(tmp_path / "log.db")))
+    (tmp_path / "bandit.toml").write_text('name = "page"')
+    app = make_application(Serving(bandit=str(tmp_path / "bandit.toml"), store=str(tmp_path / "log.db")))
 
     async def start_and_stop() -> None:
         async with app.router.lifespan_context(app):
@@ -53,40 +49,11 @@ def test_a_server_that_stops_leaves_the_whole_log_in_its_file(tmp_path: Path) ->
     assert not (tmp_path / "log.db-wal").exists()
 
 
-def test_a_worker_that_cannot_start_says_why_in_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "no.db").write_text("no log")
-    serving_json = msgspec.json.encode(Serving(bandit=None, store=str(tmp_path / "no.db"))).decode()
-    monkeypatch.setenv(serving._SERVING, serving_json)
-    with pytest.raises(SystemExit) as ended:
-        serving.worker()
-    assert ended.value.code == 3  # which ends the other workers too
-    said = capsys.readouterr().err
-    assert said.startswith("hybandits: ")
-    assert said.count("\n") == 1
-
-
 def test_an_address_is_one_that_a_browser_takes() -> None:
     with serving.bind("localhost", 0) as bound:
         assert bound.getsockname()[0] == "127.0.0.1"
     with pytest.raises(ValueError, match=r"cannot listen at 192\.0\.2\.1, port 80"):
         serving.bind("192.0.2.1", 80)
-
-
-@pytest.mark.parametrize(
-    ("soft", "hard", "raised", "most"),
-    [(1_024, 4_096, 2_128, 2_000), (1_024, 1_024, None, 896), (256, 1_000, 1_000, 872), (64, 64, None, 32),
-     (4_096, 4_096, None, 2_000), (1_024, NO_LIMIT, 2_128, 2_000), (NO_LIMIT, NO_LIMIT, None, 2_000)],
-)  # fmt: skip
-def test_connections_leave_some_files_for_others(
-    monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, raised: int | None, most: int
-) -> None:
-    limits: list[tuple[int, int]] = []
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft, hard))
-    monkeypatch.setattr(resource, "setrlimit", lambda kind, both: limits.append(both))
-    assert serving.most_connections() == most
-    assert limits == ([] if raised is None else [(raised, hard)])
 
 
 @pytest.mark.slow

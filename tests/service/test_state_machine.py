@@ -176,7 +176,6 @@ class Service(RuleBasedStateMachine):
     @rule()
     def fold_again(self) -> None:
         again = ModelState.restored(self.service.store)
-        assert again is not None
         assert {name: policy.to_bytes() for name, policy in again.policies.items()} == models(self.service)
 
     @rule(ago=st.sampled_from([0, 2, 12]))

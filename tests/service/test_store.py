@@ -221,7 +221,7 @@ def test_services_on_one_log_have_one_model(address: str) -> None:
         service.serve([])
     assert services[0].state.summary.reward.n == len(IDS)
     services[0].keep_snapshot()
-    services.append(Writer(open_store(address), clock=clock))
+    services.append(Writer(open_store(address), bandit(CLICKS), clock=clock))
     assert models(services[0]) == models(services[1]) == models(services[2])
     assert list(services[2].state.arms) == list(dict.fromkeys(arm for event in IDS for arm in (event, "b")))
     assert verify(services[0].store).different == 0
