@@ -99,7 +99,8 @@ def make_application(serving: Serving) -> Starlette:
 
 def compile_policies(bandit: Bandit) -> None:
     """Let new policies of a bandit decide and learn, so that everything is compiled before requests come."""
-    numbers = np.random.default_rng(0)
+    numbers, features = np.random.default_rng(0), bandit.features
+    features.crossed(*(np.ones((2, len(names))) for names in (features.user_columns, features.arm_columns)))
     arms, keys = ["a", "b"], ["first", "second"]
     for name in bandit.policies:
         policy = bandit.make(name)
