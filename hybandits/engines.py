@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 """progress(number of the task, amount): called by the engine with the amount of a task done so far."""
 
 TRIES = 3
-"""The number of times that a task is started, if its workers keep dying, before the engine gives up."""
+"""The number of times that Ray starts a task whose workers keep dying."""
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMBA_NUM_THREADS")
 ONE_THREAD = {**dict.fromkeys(_THREADS, "1"), "HYBANDITS_QUIET": "1"}
@@ -38,7 +38,7 @@ ONE_THREAD = {**dict.fromkeys(_THREADS, "1"), "HYBANDITS_QUIET": "1"}
 
 
 class EngineError(Exception):
-    """The engine could not do the work: it is not available, or its workers keep dying."""
+    """The engine could not do the work: it is not available, or a worker died."""
 
 
 class Engine(Protocol):
@@ -91,7 +91,7 @@ class SerialEngine:
 class ProcessEngine:
     """Runs tasks in processes of this machine.
 
-    When a process dies, its task is started again, at most three times in all. Scripts must start their work under
+    When a process dies, the work ends with an `EngineError`. Scripts must start their work under
     ``if __name__ == "__main__":``, because the processes import the script.
 
     Parameters
@@ -105,44 +105,27 @@ class ProcessEngine:
         self.workers = cores() if workers is None else checks.count("workers", workers, least=1, why=why)
 
     def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Generator[tuple[int, Any], None, None]:
-        tries = dict.fromkeys(range(len(tasks)), 0)
-        while tries:
-            try:
-                for i, result in self._one_pool(work, tasks, tries, progress):
-                    del tries[i]
-                    yield i, result
-            except BrokenProcessPool:
-                if any(count >= TRIES for count in tries.values()):
-                    raise EngineError(
-                        f"worker processes died {TRIES} times at the same task: if memory is short, try --workers 1; "
-                        "if this is a script, start its work under `if __name__ == '__main__':`"
-                    ) from None
-
-    def _one_pool(
-        self, work: Work, tasks: Sequence[Any], tries: dict[int, int], progress: Progress
-    ) -> Iterator[tuple[int, Any]]:
-        """Run the tasks that are left; BrokenProcessPool if a worker dies."""
         context = multiprocessing.get_context("spawn")
         # Without a lock, which a killed worker might never release: every counter has one writer.
         counters: Any = context.Array("q", len(tasks), lock=False)
         others = set(multiprocessing.active_children())
-        size = min(self.workers, len(tries))
-        waiting = list(tries)
-        futures: dict[Future[Any], int] = {}
+        size = max(1, min(self.workers, len(tasks)))
         with _environment(ONE_THREAD):
             pool = ProcessPoolExecutor(size, mp_context=context, initializer=_begin, initargs=(counters,))
             try:
-                while waiting or futures:
-                    while waiting and len(futures) < size:  # a broken pool costs a try only of what was running
-                        i = waiting.pop(0)
-                        tries[i] += 1
-                        with _without_interrupts():  # submitting may start a worker
-                            futures[pool.submit(_call, work, i, tasks[i])] = i
+                with _without_interrupts():  # submitting starts the workers
+                    futures = {pool.submit(_call, work, i, task): i for i, task in enumerate(tasks)}
+                while futures:
                     done, _ = wait(futures, timeout=0.2, return_when=FIRST_COMPLETED)
                     for i in futures.values():
                         progress(i, counters[i])
                     for future in done:
                         yield futures.pop(future), future.result()
+            except BrokenProcessPool:
+                raise EngineError(
+                    "a worker process died: run the same command again to continue, with --workers 1 if memory is "
+                    "short; if this is a script, start its work under `if __name__ == '__main__':`"
+                ) from None
             finally:
                 for process in set(multiprocessing.active_children()) - others:
                     process.terminate()

@@ -42,7 +42,7 @@ def list_experiments() -> None:
     """List the paper's experiments and the available policies."""
     from hybandits import paper
     from hybandits.experiments.worlds import KINDS
-    from hybandits.policies.by_name import policy_names, wrapper_names
+    from hybandits.policies.by_name import policy_names
 
     typer.echo("experiments (hybandits reproduce NAME):")
     for name, setting in paper.SETTINGS.items():
@@ -55,8 +55,7 @@ def list_experiments() -> None:
     typer.echo("protocols:  released (parameters of the published figure), written (parameters of the paper's text)")
     typer.echo(f"policies:   for reproduce --policies: {', '.join(_paper_policies())}")
     typer.echo(f"            for simulate, fit and evaluate --policy: {', '.join(policy_names())}")
-    for name in wrapper_names():
-        typer.echo(f'            around another policy: {name}:policy="HyLinUCB:noise=0.1"')
+    typer.echo('            around another policy: EpsilonGreedy:policy="HyLinUCB:noise=0.1"')
     typer.echo("worlds:     for simulate --world:")
     for name, (_, about) in KINDS.items():
         typer.echo(f"            {name:<15}{about}")

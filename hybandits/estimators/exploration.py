@@ -242,14 +242,9 @@ def to_plain(exploration: Exploration) -> dict[str, Any]:
     return {"kind": kind, **asdict(exploration)}  # type: ignore[call-overload]
 
 
-def proper_kind(name: Any) -> Any:
-    """Return the name of a kind of coefficient in its own spelling; other values as they are."""
-    return {kind.lower(): kind for kind in _KINDS}.get(name.lower(), name) if isinstance(name, str) else name
-
-
 def from_plain(plain: dict[str, Any]) -> Exploration:
     """Return the coefficient that `to_plain` turned into this."""
-    kind = _KINDS.get(proper_kind(plain.get("kind")))
+    kind = _KINDS.get(str(plain.get("kind")))
     if kind is None:
         kinds = ", ".join(sorted(_KINDS))
         raise ValueError(f"exploration needs a kind, one of {kinds}; got {plain.get('kind')!r}")

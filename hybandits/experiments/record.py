@@ -16,7 +16,7 @@ import numpy as np
 
 from hybandits.experiments.worlds import make_world, split_settings
 from hybandits.foundation import checks
-from hybandits.policies.by_name import digest_of_class, is_import_path, nested_policies, proper_name, proper_settings
+from hybandits.policies.by_name import digest_of_class, is_import_path, nested_policies, proper_settings
 from hybandits.simulation.worlds import LAWS, World
 
 Protocol = Literal["released", "written", "own"]
@@ -48,7 +48,6 @@ class Entry:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "policy", proper_name(self.policy))
         object.__setattr__(self, "settings", proper_settings(self.settings))
 
 

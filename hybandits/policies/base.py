@@ -46,13 +46,10 @@ DRAWS = 2000
 """The number of draws that estimate the probabilities of a rule that does not compute them."""
 
 Keep = Literal["saved"]
-"""In place of a seed: the random numbers of the file go on."""
-
 File = str | os.PathLike[str] | BinaryIO
 
 Picked = tuple[int, float, float, float | None] | tuple[int, float, float, float | None, Any]
 """Index, mean, width, propensity and perhaps the receipt of a choice."""
-
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -125,14 +122,10 @@ class Policy(ABC):
     Code that works with every policy passes the receipt of the choice on to `learn`:
 
     >>> from hybandits import Policy, Uniform
-    >>> def play_once(policy: Policy, x, z, arms, reward_of):
-    ...     choice = policy.choose(x, z, arms)
-    ...     row = x[choice.index], z[choice.index]
-    ...     policy.learn(choice.arm, *row, reward=reward_of(choice.arm), receipt=choice.receipt)
-    >>> policy = Uniform(d1=1, d2=1, seed=0)
-    >>> play_once(policy, [[1.0], [1.0]], [[1.0], [1.0]], ["a", "b"], {"a": 1.0, "b": 0.0}.get)
-    >>> policy.rounds
-    1
+    >>> policy: Policy = Uniform(d1=1, d2=1, seed=0)
+    >>> x, z = [[1.0], [1.0]], [[1.0], [0.5]]
+    >>> choice = policy.choose(x, z, ["a", "b"])
+    >>> policy.learn(choice.arm, x[choice.index], z[choice.index], reward=1.0, receipt=choice.receipt)
     """
 
     _registry: ClassVar[dict[str, type[Policy]]] = {}
@@ -144,22 +137,16 @@ class Policy(ABC):
 
     receipt_is_of_the_round: ClassVar[bool] = False
     """True if a receipt is valid for every candidate of its round (HyRan) instead of only for the one chosen."""
-
     learns_from_sums: ClassVar[bool] = False
     """True if the policy can learn rows that stand for many rewards, as `fit.warm_start` teaches them."""
-
     _draws: ClassVar[bool] = True
     """True if the rule may draw random numbers, so that its decisions are counted."""
-
     _counts_arms: ClassVar[bool] = False
     """True if a decision may depend on how many arms have been met."""
-
     _not_settings: ClassVar[tuple[str, ...]] = ("seed",)
     """Arguments of the constructor that the policy does not keep: the random state stands for the seed."""
-
     _table: ArmTable
     _lock: threading.RLock
-
     _watch: ConstantFeatures | None
     """Examines the features of the first calls; None when that is over."""
 
@@ -167,7 +154,7 @@ class Policy(ABC):
         super().__init_subclass__(**kwargs)
         Policy._registry[cls._name_in_files()] = cls
         if "_pick" in cls.__dict__:  # the hooks of the rule that it replaces do not fit any more
-            for hook in ("_pick_batch", "_propensities", "_propensities_batch", "_rank", "_rank_propensities"):
+            for hook in ("_pick_batch", "_propensities", "_propensities_batch", "_rank"):
                 if hook not in cls.__dict__:
                     setattr(cls, hook, getattr(Policy, hook))
 
@@ -198,15 +185,13 @@ class Policy(ABC):
         self._decisions = 0
 
     def _depth(self) -> int:
-        """The number of policies inside this one."""
-        return 0
+        return 0  # the number of policies inside this one
 
     @abstractmethod
     def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
         """Return index, mean, width and propensity of the choice, or index -1 if a feature is not finite.
 
-        Random numbers come from the stream, which is a function of the seed and the decision. Nothing about the policy
-        may change. A fifth value is the receipt.
+        Random numbers come from the stream. Nothing about the policy may change. A fifth value is the receipt.
         """
 
     _pick_batch: Any = None
@@ -250,15 +235,6 @@ class Policy(ABC):
         mean, width = self._score(ranked, stream)
         return Choices(list(ranked.arms), indices, mean, width, propensities, [None] * len(indices))
 
-    def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
-        """Return the probability of each candidate (rows) in each position (columns); NaN where it is not known."""
-        ranking = self._rank(candidates, stream, m)
-        matrix = np.full((len(candidates.arms), m), np.nan)
-        if (ranking.propensities == 1.0).all():
-            matrix[:] = 0.0
-            matrix[ranking.indices, np.arange(m)] = 1.0
-        return matrix
-
     def _candidates(self, x: Any, z: Any, arms: Any, admit: bool) -> Candidates:
         """Check candidates; with `admit`, arms that are new become known."""
         table = self._table
@@ -271,7 +247,6 @@ class Policy(ABC):
         self._known = self._table.known
 
     def _stream(self, key: Hashable | None) -> RandomStream:
-        """Return the random numbers of the next decision, or of the decision that the caller names by a key."""
         if key is None:
             return RandomStream(self._key, self._decisions)
         return RandomStream(self._key, digest_of_key(key), KEYED)
@@ -287,7 +262,6 @@ class Policy(ABC):
         return self.predict(candidates.x, candidates.z, candidates.arms)
 
     def _count(self, randomized: bool = False) -> None:
-        """Count a decision, so that the next one draws other numbers."""
         if self._draws or randomized:
             self._decisions += 1
 
@@ -304,7 +278,6 @@ class Policy(ABC):
         return RandomizedChoices(indices, probabilities, propensities)
 
     def _replaced(self, choice: Choice, index: int, candidates: Candidates, stream: RandomStream) -> Choice:
-        """The choice of another candidate than the policy's own; its propensity is left open."""
         if index == choice.index:
             return choice
         (mean,), (width,) = self._score(candidates.take(np.array([index])), stream)
@@ -427,12 +400,11 @@ class Policy(ABC):
         batch = checked_batch(x, z, arms, None, threads, self.d1, self.d2)
         if len(keys) != batch.size or len(batch.ids) != 1:
             raise ValueError(
-                f"got {len(keys)} keys for {batch.size} decisions with {len(batch.ids)} list(s) of arms: pass "
-                "one key for each decision, and one list of arms for all"
+                f"got {len(keys)} keys for {batch.size} decisions with {len(batch.ids)} list(s) of arms: pass one key "
+                "for each decision, and one list of arms"
             )
         if not keys:
-            nothing = np.empty((0, batch.x.shape[1]))
-            return RandomizedChoices(np.empty(0, np.int64), nothing, nothing)
+            return RandomizedChoices(np.empty(0, np.int64), *np.empty((2, 0, batch.x.shape[1])))
         streams = [RandomStream(self._key, digest_of_key(key), KEYED) for key in keys]
         return self._randomize(self._propensities_batch(batch, streams, threads), streams, floor)
 
@@ -571,10 +543,7 @@ class Policy(ABC):
 
     @synchronized
     def admit(self, arms: Iterable[Hashable]) -> None:
-        """Make arms known before they are candidates.
-
-        `choose` and `learn` do so by themselves, but for choices with keys.
-        """
+        """Make arms known before they are candidates, as `choose` without a key and `learn` do by themselves."""
         ids = list(arms)
         for arm in ids:
             checks.plain_id(arm)
@@ -633,13 +602,13 @@ class Policy(ABC):
         for name in names:
             if not hasattr(self, name):
                 raise AttributeError(
-                    f"{type(self).__name__} has no attribute {name!r}, so its settings cannot be shown or saved: keep "
-                    f"each argument of the constructor in an attribute of the same name, as in self.{name} = ..."
+                    f"{type(self).__name__} has no attribute {name!r}: keep each argument of the constructor in an "
+                    f"attribute of the same name, as in self.{name} = ..., so that it can be saved"
                 )
         return {name: getattr(self, name) for name in names}
 
     def _config(self) -> dict[str, Any]:
-        """The settings as a saved file holds them, but for a wrapped policy, which is saved as a part of the file."""
+        """The settings as a saved file holds them, without a wrapped policy, which is a part of the file."""
         settings = self._settings().items()
         return {name: self._plain(name, value) for name, value in settings if not isinstance(value, Policy)}
 
@@ -683,11 +652,8 @@ class Policy(ABC):
         """Read a policy of this class from a file written by `save`, or from a file object; see `hybandits.load`."""
         policy = Policy._unpack(*policy_file.read(file), cls)
         if not isinstance(policy, cls):
-            kind = type(policy)
-            raise FileError(
-                f"{policy_file.name_of(file)} holds a {kind._name_in_files()}, not a {cls._name_in_files()}: load it "
-                f"with {kind.__name__}.load()"
-            )
+            holds, wanted = type(policy)._name_in_files(), cls._name_in_files()
+            raise FileError(f"{policy_file.name_of(file)} holds a {holds}, not a {wanted}: use hybandits.load")
         if seed != "saved":
             policy.reseed(seed)
         return policy
@@ -704,16 +670,11 @@ class Policy(ABC):
         return self._unpack(*self._pack(), type(self))  # type: ignore[return-value]
 
     def start_delta(self) -> Self:
-        """Return a policy with the same settings that has learned nothing.
-
-        A worker decides with a copy of the model and learns rewards into a delta; `merge(delta)` adds exactly these
-        rewards to the model, wherever it is.
-        """
+        """Return a policy with the same settings that has learned nothing, to learn into and to `merge` later."""
         return self._from_config(self._config())
 
     @classmethod
     def _name_in_files(cls) -> str:
-        """The class as files name it: by its module too, unless it is one of hybandits."""
         return cls.__name__ if cls.__module__.startswith("hybandits.") else f"{cls.__module__}:{cls.__name__}"
 
     @synchronized
@@ -765,9 +726,7 @@ class Policy(ABC):
 
 
 class RidgePolicy(Policy):
-    """A policy that estimates rewards with one `HybridRidge`; a subclass adds the rule that chooses.
-
-    A subclass implements `_pick`, which chooses among checked candidates; see docs/adding-a-policy.md.
+    """A policy that estimates rewards with one `HybridRidge`; a subclass adds the rule, see docs/adding-a-policy.md.
 
     Parameters
     ----------
@@ -846,10 +805,9 @@ class RidgePolicy(Policy):
         pulls: Mapping[Hashable, int],
         moments: Moments | None = None,
     ) -> None:
-        """Learn rows that stand for a larger number of rewards (see `hybandits.evaluation.fit`).
+        """Learn rows with the sums of squares and products of more rewards (see `hybandits.evaluation.fit`).
 
-        The rows have the same sums of squares and products as those that they stand for; `pulls` is the number of
-        rewards of each arm, and policies that learn their settings need `moments`.
+        `pulls` is the number of rewards of each arm, and policies that learn their settings need `moments`.
         """
         for arm, count in pulls.items():
             checks.count(f"pulls of {arm!r}", count, least=0, why="it is a number of rounds")
@@ -899,12 +857,9 @@ def load(file: File, *, seed: int | Keep | None = "saved") -> Policy:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
     >>> from hybandits import Greedy
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Greedy(d1=2, d2=1).save(Path(folder) / "policy.npz")
-    ...     load(Path(folder) / "policy.npz")
+    >>> Greedy(d1=2, d2=1).save("policy.npz")
+    >>> load("policy.npz")
     Greedy(d1=2, d2=1, ridge=1.0): 0 arms known, 0 rewards learned
     """
     return Policy.load(file, seed=seed)
@@ -916,9 +871,7 @@ def check_receipts(receipts: Sequence[Any] | None, n: int) -> Sequence[Any]:
         return [None] * n
     receipts = list(receipts)
     if len(receipts) != n:
-        raise ValueError(
-            f"receipts has {len(receipts)} entries but there are {n} rows: pass one per row or none at all"
-        )
+        raise ValueError(f"receipts has {len(receipts)} entries but there are {n} rows: pass one per row or none")
     return receipts
 
 
@@ -936,19 +889,14 @@ def checked_rows(
 def check_mergeable(policy: Policy, other: object) -> None:
     """Raise an error that names the difference unless both policies have the same class and settings."""
     if type(other) is not type(policy):
-        raise TypeError(
-            f"only another {type(policy).__name__} can be merged, got {type(other).__name__}: "
-            "construct both policies from the same class"
-        )
+        raise TypeError(f"only another {type(policy).__name__} can be merged, got {type(other).__name__}")
     if other is policy:
         raise ValueError("a policy cannot be merged with itself: that would count everything twice")
     mine, theirs = policy._config(), other._config()
     for name in mine:
         if mine[name] != theirs[name]:
-            raise ValueError(
-                f"cannot merge policies with different {name}: {mine[name]!r} here, {theirs[name]!r} there; "
-                "construct both policies with the same settings"
-            )
+            values = f"{mine[name]!r} here, {theirs[name]!r} there"
+            raise ValueError(f"cannot merge policies with different {name}: {values}; construct both alike")
 
 
 def checked_floor(floor: float | None, randomize: bool = True) -> float:

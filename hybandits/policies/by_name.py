@@ -26,11 +26,11 @@ from hybandits.policies.posterior import PosteriorPolicy
 FROM_THE_PROBLEM = ("d1", "d2", "seed")
 """Arguments that are never settings."""
 
-WRAPPED = ("policy", "policies")
-"""Settings whose texts name policies; in other settings, a wrapped policy is a table with the key `class`."""
+WRAPPED = "policy"
+"""The setting whose text names a policy; in other settings, a wrapped policy is a table with the key `class`."""
 
 CLASS = "class"
-"""The key of a policy's table that names its class; `policy` may stand instead."""
+"""The key of a policy's table that names its class."""
 
 FORM = "package.module:Class"
 
@@ -94,11 +94,6 @@ def policy_names() -> list[str]:
     return [name for name, kind in _built_in().items() if "d1" in parameters_of(kind)]
 
 
-def wrapper_names() -> list[str]:
-    """Return the names of the policies of hybandits that wrap another policy, sorted."""
-    return [name for name, kind in _built_in().items() if "d1" not in parameters_of(kind)]
-
-
 def _built_in() -> dict[str, type[Policy]]:
     kinds = {name: getattr(policies, name) for name in sorted(policies.__all__)}
     return {
@@ -108,11 +103,6 @@ def _built_in() -> dict[str, type[Policy]]:
     }
 
 
-def proper_name(name: str) -> str:
-    """Return the name of a policy in its own spelling; the text as it is if there is no such policy."""
-    return {known.lower(): known for known in _built_in()}.get(name.lower(), name)
-
-
 def policy_class(name: str) -> type[Policy]:
     """Return the class of a name: one of hybandits, or ``package.module:Class``, which is imported."""
     if is_import_path(name):
@@ -120,13 +110,13 @@ def policy_class(name: str) -> type[Policy]:
         if not issubclass(kind, Policy):
             raise ValueError(f"{name} is not a policy: let the class be a subclass of hybandits.Policy")
         return kind
-    proper, built_in = proper_name(name), _built_in()
-    if proper not in built_in:
+    built_in = _built_in()
+    if name not in built_in:
         raise ValueError(
             f"unknown policy {name!r}{nearest(name, built_in)}: choose from {', '.join(built_in)}, or name a class "
             f"of your own as {FORM}"
         )
-    return built_in[proper]
+    return built_in[name]
 
 
 def setting_names(name: str) -> list[str]:
@@ -169,54 +159,46 @@ def _setting(text: str, part: str) -> tuple[str, Any]:
 def parse_policy(policy: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Split a policy, as text or a table, into the name of its class and its settings; `make_policy` checks both.
 
-    Wrapped policies become tables with the key `class`, and all names get their own spelling.
+    Wrapped policies become tables with the key `class`.
 
-    >>> parse_policy('EpsilonGreedy:policy="hylinucb:noise=0.1",epsilon=0.2')
+    >>> parse_policy('EpsilonGreedy:policy="HyLinUCB:noise=0.1",epsilon=0.2')
     ('EpsilonGreedy', {'policy': {'class': 'HyLinUCB', 'noise': 0.1}, 'epsilon': 0.2})
     """
     if isinstance(policy, str):
         name, settings = read_spec(policy)
     elif _is_policy(policy):
-        table = dict(policy)
-        name, settings = read_spec(table.pop(CLASS if CLASS in table else "policy"))
-        settings |= table
+        settings = dict(policy)
+        name = settings.pop(CLASS)
     else:
         raise ValueError(
             f'a policy must be text or a table such as {{class = "HyLinUCB", noise = 0.1}}, got {policy!r}'
         )
-    return proper_name(name), proper_settings(settings)
+    return name, proper_settings(settings)
 
 
 def _is_policy(value: Any) -> bool:
     """Return whether a value is the table of a policy."""
-    return isinstance(value, Mapping) and isinstance(value.get(CLASS, value.get("policy")), str)
+    return isinstance(value, Mapping) and isinstance(value.get(CLASS), str)
 
 
 def proper_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings in one form: wrapped policies as tables with the key `class`, names in their own spelling."""
-    values = _with_wrapped(settings, lambda name, own: {CLASS: name, **own})
-    table = values.get("exploration")
-    if isinstance(table, Mapping) and "kind" in table:
-        values["exploration"] = {**table, "kind": exploration.proper_kind(table["kind"])}
-    return values
+    """Return settings in one form: wrapped policies as tables with the key `class`."""
+    return _with_wrapped(settings, lambda name, own: {CLASS: name, **own})
 
 
 def _with_wrapped(settings: Mapping[str, Any], change: Callable[[str, dict[str, Any]], Any]) -> dict[str, Any]:
     """Return the settings, with what `change(name, settings)` returns in place of every wrapped policy."""
-
-    def changed(key: str, value: Any) -> Any:
-        if _is_policy(value) or (isinstance(value, str) and key in WRAPPED):
-            return change(*parse_policy(value))
-        return [changed(key, each) for each in value] if isinstance(value, list | tuple) else value
-
-    return {key: changed(key, value) for key, value in settings.items()}
+    return {
+        key: change(*parse_policy(value)) if _is_policy(value) or (key == WRAPPED and isinstance(value, str)) else value
+        for key, value in settings.items()
+    }
 
 
 def nested_policies(name: str, settings: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the name and settings of a policy, and those of all policies that it wraps, to any depth."""
     wrapped: list[tuple[str, dict[str, Any]]] = []
     _with_wrapped(settings, lambda inner, own: wrapped.append((inner, own)))
-    return [(proper_name(name), settings), *(each for inner in wrapped for each in nested_policies(*inner))]
+    return [(name, settings), *(each for inner in wrapped for each in nested_policies(*inner))]
 
 
 def with_noise(name: str, settings: Mapping[str, Any], noise: float) -> dict[str, Any]:
@@ -259,7 +241,6 @@ def make_policy(
     >>> make_policy("EpsilonGreedy", {"policy": "Greedy", "epsilon": 0.2}, d1=2, d2=1, arms=5, horizon=100).policy
     Greedy(d1=2, d2=1, ridge=1.0): 0 arms known, 0 rewards learned
     """
-    name = proper_name(name)
     kind = policy_class(name)
     known = parameters_of(kind)
 

@@ -147,10 +147,6 @@ class PosteriorPolicy(RidgePolicy):
     def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         return super()._rank(candidates, stream, m)._replace(propensities=np.full(m, 1.0 / len(candidates.arms)))
 
-    def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
-        n = len(candidates.arms)
-        return np.full((n, m), 1.0 / n if self._undecided(stream) else np.nan)
-
     def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Any, ...]:
         return self._pick_compiled(self.kernel_rule(), batch, slots, threads)
 
@@ -309,11 +305,6 @@ class HyThompson(PosteriorPolicy):
             propensities = (1 + draws * shares[indices, np.arange(m)]) / (1 + draws)
         return self._ranking(candidates, stream, indices, propensities)
 
-    def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
-        if self.propensity_draws:
-            return self._shares(candidates, stream, m)
-        return super()._rank_propensities(candidates, stream, m)
-
     def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
         if not (arrow.within_limit(candidates.x) and arrow.within_limit(candidates.z)):
             raise not_finite(candidates.x, candidates.z)
@@ -359,24 +350,16 @@ class HyIDS(PosteriorPolicy):
         """The arm that the rule picks, then the others in the order of their means."""
         if self._undecided(stream):
             return super()._rank(candidates, stream, m)
-        indices = self._led_by(self._choice(candidates, stream).index, candidates, stream)[:m]
-        propensities = self._rank_propensities(candidates, stream, m)[indices, np.arange(m)]
-        return self._ranking(candidates, stream, indices, propensities)
 
-    def _led_by(self, first: int, candidates: Candidates, stream: RandomStream) -> Slots:
+        def led_by(first: int) -> Slots:
+            return np.concatenate(([first], order[order != first]))[:m]
+
         order = np.argsort(-self._score(candidates, stream).mean, kind="stable")
-        return np.concatenate(([first], order[order != first]))
-
-    def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
-        """The probabilities of the two orders that the draw decides between."""
-        if self._undecided(stream):
-            return super()._rank_propensities(candidates, stream, m)
-        matrix = np.zeros((len(candidates.arms), m))
-        chances = self._propensities(candidates, stream)
-        for first in np.flatnonzero(chances).tolist():
-            order = self._led_by(first, candidates, stream)[:m]
-            matrix[order, np.arange(m)] += chances[first]
-        return matrix
+        indices = led_by(self._choice(candidates, stream).index)
+        chances, propensities = self._propensities(candidates, stream), np.zeros(m)
+        for first in np.flatnonzero(chances).tolist():  # the draw decides between two orders
+            propensities += chances[first] * (led_by(first) == indices)
+        return self._ranking(candidates, stream, indices, propensities)
 
     def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
         batch = Batch(candidates.x[None], candidates.z[None], [candidates.arms], NO_MASK)

@@ -51,14 +51,10 @@ class Uniform(RidgePolicy):
 
     def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
         check_finite(candidates.x, candidates.z)
-        return self._rank_propensities(candidates, stream, 1)[:, 0]
+        return np.full(len(candidates.arms), 1.0 / len(candidates.arms))
 
     def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         return super()._rank(candidates, stream, m)._replace(propensities=np.full(m, 1.0 / len(candidates.arms)))
-
-    def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
-        n = len(candidates.arms)
-        return np.full((n, m), 1.0 / n)
 
 
 class EpsilonGreedy(Policy):
@@ -160,20 +156,16 @@ class EpsilonGreedy(Policy):
     def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         policy, inner, n = self.policy, self._inner(stream), len(candidates.arms)
         ranking = policy._rank(candidates, inner, m)
+        certain = (ranking.propensities == 1.0).all()
         explore, place, *order = stream.uniforms(2 + n)
         if explore < self.epsilon:
             first = place_among(place, n)  # as `choose` does
             indices = np.argsort(order)
             indices = np.concatenate(([first], indices[indices != first]))[:m]
-            propensities = policy._rank_propensities(candidates, inner, m)[indices, np.arange(m)]
+            propensities = (indices == ranking.indices).astype(float)
             receipts = [ranking.receipts[0] if self.receipt_is_of_the_round else None] * m
             ranking = policy._ranking(candidates, inner, indices, propensities)._replace(receipts=receipts)
-        return ranking._replace(propensities=self._mixed(ranking.propensities, n))
-
-    def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
-        inner = self.policy._rank_propensities(candidates, self._inner(stream), m)
-        mixed: FloatArray = self._mixed(inner, len(inner))
-        return mixed
+        return ranking._replace(propensities=self._mixed(ranking.propensities, n) if certain else np.full(m, np.nan))
 
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
         self.policy.learn(arm, x, z, reward, receipt=receipt)

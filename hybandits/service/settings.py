@@ -217,7 +217,7 @@ def _made(spec: str, features: Features, seed: int) -> Policy:
     kind, settings = parse_policy(spec)
     for _, each in nested_policies(kind, settings):
         table = each.get("exploration")
-        as_written = isinstance(table, Mapping) and str(table.get("kind")).lower() == "aswritten"
+        as_written = isinstance(table, Mapping) and table.get("kind") == "AsWritten"
         if as_written and (lacking := [name for name in ("arms", "horizon") if name not in (table or ())]):
             needs = " and ".join(lacking)
             raise ValueError(f"exploration AsWritten needs {needs} here, or it depends on who asked: give both")

@@ -1,9 +1,8 @@
 """The compiled loop over rounds, and the table of the policies that it plays.
 
-The loop takes the decisions that `choose` and `learn` would take, to the bit, because it calls the same kernels on
-blocks laid out the same way. To let it play another policy, write a named tuple of what the rule needs, its kernels for
-`pick` and `teach`, and its caller, and add a line to `COMPILED_LOOPS`: simulation, replay and the evaluation of frozen
-policies all look it up there.
+The loop takes the decisions that `choose` and `learn` would take, to the bit, because it calls the same kernels. For
+another policy, write a named tuple of what the rule needs, its kernels for `pick` and `teach`, its caller, and a line
+in `COMPILED_LOOPS`.
 """
 
 from __future__ import annotations
@@ -225,8 +224,7 @@ def _play(
     tables: Sequence[ArmTable], make_rule: Callable[[], Any], rounds: Rounds, rewards: FloatArray, picks: Picks,
     numbers: tuple[int, int] = (0, 0), *, disjoint: bool = False, pools: bool = False,
 ) -> tuple[int, int]:  # fmt: skip
-    """Play rounds by the compiled loop; returns how many were played before numbers were out of bounds, and how many of
-    them had a reward.
+    """Play rounds; return how many were played before a number was out of bounds, and how many of them had a reward.
 
     make_rule is called when the tables have slots for all arms. numbers: the key, and the number of the first decision.
     """
@@ -303,7 +301,7 @@ def _play_estimator(
 def _play_sup(policy: SupLinUCB, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
     levels = policy.levels
     _admit(levels[0], rounds)
-    parts = ("arm_factor", "arm_score", "pulls", "shared_factor", "shared_score")
+    parts = SupRule._fields[:5]
     stacked: dict[str, Any] = {}
 
     def rule() -> SupRule:
@@ -327,9 +325,7 @@ def _play_hyran(policy: HyRan, rounds: Rounds, rewards: FloatArray, picks: Picks
 
     def rule() -> HyRanRule:
         ridges = policy.ridges(len(picks))
-        return HyRanRule(
-            policy.p, table.rounds, *ridges, table.pulls, table.shared, table.own, *table.workspace()
-        )  # fmt: skip
+        return HyRanRule(policy.p, table.rounds, *ridges, table.pulls, table.shared, table.own, *table.workspace())
 
     played, _ = _play([table], rule, rounds, rewards, picks, (policy.key, 0), pools=True)
     _check_played(rounds, rewards, picks, played)
@@ -344,10 +340,7 @@ COMPILED_LOOPS: dict[type[Policy], Callable[..., None]] = {
     SupLinUCB: _play_sup,
     HyRan: _play_hyran,
 }
-"""The function play(policy, rounds, rewards, picks) for every kind of policy with a compiled loop; see `play_rounds`.
-
-Subclasses share the loop as long as they keep the methods that it stands for.
-"""
+"""play(policy, rounds, rewards, picks) for each kind of policy with a compiled loop (see `play_rounds`)."""
 
 
 def compiled_loop(

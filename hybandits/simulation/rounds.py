@@ -109,19 +109,14 @@ class Rounds(NamedTuple):
         return source, self.x, self.z, self.index, self.counts
 
     def check(self, d1: int, d2: int) -> None:
-        """Raise unless the arrays fit together and the candidates of every round are different arms of `arms`."""
+        """Raise unless the arrays fit together and the candidates of every round are different arms of `arms`.
+
+        The arrays of `source` are not examined.
+        """
         if self.x.ndim != 3:
             raise ValueError(f"x must have shape (rounds, n, d1), got {self.x.shape}: pad all rounds to n candidates")
         stored, n, _ = self.x.shape
-        rounds = stored
-        if self.source is not None:
-            rounds = self._check_source(self.source, stored, n)
-            size = self.source.map.d1, self.source.map.d2
-            if size != (d1, d2):
-                raise ValueError(
-                    f"{self.source.map} gives features of d1={size[0]}, d2={size[1]}, not d1={d1}, d2={d2}: "
-                    "take another map"
-                )
+        rounds = stored if self.source is None else len(self.source.user)
         wanted = {
             "x": (np.float64, (stored, n, d1)),
             "z": (np.float64, (stored, n, d2)),
@@ -138,23 +133,6 @@ class Rounds(NamedTuple):
                 f"round {wrong} has counts {self.counts[wrong]} and index {checks.short(self.index[wrong].tolist())}: "
                 f"give it 1 to {n} candidates, each a different one of the {len(self.arms)} arms"
             )
-
-    def _check_source(self, source: FeatureSource, stored: int, n: int) -> int:
-        """Raise unless the source's arrays fit together; returns the number of rounds."""
-        if stored != 0:
-            raise ValueError(f"x holds the features of {stored} rounds and `source` is given too: give one of the two")
-        check_array("source.user", source.user, np.float64, (len(source.user), source.map.user))
-        check_array("source.vector", source.vector, np.int64, (len(source.user), n))
-        check_array("source.vectors", source.vectors, np.float64, (len(source.vectors), source.map.arm))
-        if source.vector.size and not 0 <= source.vector.min() <= source.vector.max() < len(source.vectors):
-            raise ValueError(
-                f"source.vector has numbers from {source.vector.min()} to {source.vector.max()} but there are "
-                f"{len(source.vectors)} vectors: every entry, padding too, must be a row of source.vectors"
-            )
-        if source.pair is not None or source.map.pair:
-            pair = np.empty((0, 0, 0)) if source.pair is None else source.pair
-            check_array("source.pair", pair, np.float64, (len(source.user), n, source.map.pair))
-        return len(source.user)
 
 
 class Block(NamedTuple):

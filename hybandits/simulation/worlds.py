@@ -22,23 +22,13 @@ BLOCK_NUMBERS = 1_000_000
 BLOCK = 1000
 """Rounds that worlds other than `Synthetic` draw at a time, however many are played."""
 
-LAWS = {
-    "cube-direction": "the direction of a uniform point of a cube, times a radius uniform in [0, bound]",
-    "ball": "uniform in the ball of radius bound",
-    "inscribed-cube": "features uniform in the cube inscribed in the unit ball, parameters uniform in a ball",
-    "sphere": "uniform on the sphere of radius bound",
-}
-"""Laws of features and parameters; the bound is 1 for features, theta_bound and beta_bound for parameters."""
+LAWS = ("cube-direction", "ball", "inscribed-cube", "sphere")
+"""Laws of features and parameters: see `Synthetic`."""
 
-OWN = {
-    "drawn": "every beta_arm is drawn for itself",
-    "zero": "every beta_arm is 0: arms have nothing of their own",
-    "alike": "all beta_arm are the same",
-}
-"""Parameters of the arms."""
+OWN = ("drawn", "zero", "alike")
+"""Parameters of the arms: see `Synthetic`."""
 
-_CUBE_DIRECTION, _BALL, _INSCRIBED, _SPHERE = range(4)
-_LAW_CODES = dict(zip(LAWS, range(4), strict=True))
+_, _BALL, _INSCRIBED, _SPHERE = range(len(LAWS))
 
 WALK_STEP = 50
 """Rounds between two steps of parameters that walk."""
@@ -82,11 +72,10 @@ class World(Protocol):
 
 def draw_rewards(world: World, means: FloatArray, stream: np.random.Generator) -> FloatArray:
     """The rewards of all candidates of some rounds: means + noise, one normal per round, or those of world.rewards."""
-    own = getattr(world, "rewards", None)
-    rewards: FloatArray = (
-        means + (world.noise * stream.standard_normal(len(means)))[:, None] if own is None else own(means, stream)
-    )
-    return rewards
+    if hasattr(world, "rewards"):
+        rewards: FloatArray = world.rewards(means, stream)
+        return rewards
+    return means + (world.noise * stream.standard_normal(len(means)))[:, None]
 
 
 def delay_of(world: World) -> int:
@@ -195,8 +184,11 @@ class Synthetic:
     seed : int
         Decides parameters and contexts; together with the trial, the noise.
     law : str
-        How features and parameters are drawn, one of `LAWS`. "cube-direction" draws what the paper's released code
-        draws, in the same order from the same generator: its seeds give its environments.
+        How features and parameters are drawn: "cube-direction", the direction of a uniform point of a cube, times a
+        radius uniform in [0, bound]; "ball" and "sphere", uniform in the ball and on the sphere of radius bound; or
+        "inscribed-cube", features uniform in the cube inscribed in the unit ball, parameters uniform in a ball. The
+        bound is 1 for features. "cube-direction" draws what the paper's released code draws, in the same order from
+        the same generator: its seeds give its environments.
     fresh_contexts : bool
         True if every trial has contexts of its own. Parameters are the same in all trials.
     jumps : int
@@ -206,7 +198,7 @@ class Synthetic:
         The memory, in rounds, of parameters that walk: after every 50 rounds each parameter vector
         p becomes rho p + sqrt(1 - rho^2) times a fresh draw, with rho = exp(-50 / walk). With 0 they stay.
     own : str
-        The parameters of the arms, one of `OWN`.
+        The parameters of the arms: "drawn", every beta_arm for itself; "zero"; or "alike", all the same.
     constant : bool
         True if the last feature of z is a 1.
     heavy_tails : bool
@@ -295,7 +287,7 @@ class Synthetic:
             for begin, last in itertools.pairwise([0, *within, n]):
                 part = slice(begin, last)
                 place(
-                    _LAW_CODES[self.law], raw[part], lengths[part], first, theta, beta, self.constant, x[part], z[part],
+                    LAWS.index(self.law), raw[part], lengths[part], first, theta, beta, self.constant, x[part], z[part],
                     means[part], best[part],
                 )  # fmt: skip
                 if last in within:

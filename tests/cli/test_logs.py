@@ -119,7 +119,7 @@ def test_the_default_features_are_those_that_suit_the_log(folder: Path, tmp_path
 def test_fit_then_use_online_and_evaluate(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "policy.npz"
     fitted = run(
-        "fit", folder / "log", "--policy", "hylinucb:noise=0.3", "--rounds", 3000, "--features", "li", "--out", out
+        "fit", folder / "log", "--policy", "HyLinUCB:noise=0.3", "--rounds", 3000, "--features", "li", "--out", out
     )
     assert fitted.exit_code == 0, said(fitted)
     policy: Any = hybandits.load(out)

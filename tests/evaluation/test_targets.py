@@ -188,7 +188,7 @@ def test_targets_of_the_command_line(clicks: View) -> None:
 def test_policies_of_ones_own_and_around_others_are_targets(clicks: View, own_folder: Path) -> None:
     write_softmax(own_folder)
     (own_folder / "wrappers.py").write_text(WRAPPERS)
-    specs = ["softmax:Softmax:temperature=0.5", 'epsilongreedy:policy="hylinucb"', "wrappers:Cautious:policy=Greedy"]
+    specs = ["softmax:Softmax:temperature=0.5", 'EpsilonGreedy:policy="HyLinUCB"', "wrappers:Cautious:policy=Greedy"]
     targets = {spec: target_for(clicks, spec, saved={}, horizon=100) for spec in specs}
     assert [each.kind for each in targets.values() if isinstance(each, Learning)] == [
         "Softmax", "EpsilonGreedy", "Cautious",

@@ -59,7 +59,7 @@ def test_a_file_becomes_a_record(tmp_path: Path) -> None:
         ({"d1": -1}, "d1"),
         ({"seed": -1}, "seed"),
         ({"policies": ["HyLinUBC"]}, r"unknown policy 'HyLinUBC' \(did you mean HyLinUCB\?\)"),
-        ({"policies": ["hylinucb", "HyLinUCB"]}, "names of policies must be different"),
+        ({"policies": ["HyLinUCB", "HyLinUCB"]}, "names of policies must be different"),
         ({"policies": [3]}, "a policy must be text or a table"),
         ({"policies": []}, "policies and arms must be lists"),
         ({"policies": "HyIDS"}, "policies and arms must be lists"),
@@ -132,7 +132,7 @@ OWN: dict[str, Any] = {
     "environments": 2, "noise": 0.3,
     "policies": [
         "softmax:Softmax:temperature=0.2",
-        {"class": "EpsilonGreedy", "name": "mix", "policy": {"policy": "softmax:Softmax", "temperature": 1}},
+        {"class": "EpsilonGreedy", "name": "mix", "policy": {"class": "softmax:Softmax", "temperature": 1}},
         "HyLinUCB",
     ],
 }  # fmt: skip

@@ -113,12 +113,3 @@ def test_a_grid_increases_to_the_horizon(horizon: int) -> None:
     assert points[-1] == horizon
     assert {t for t in (1000, 2500, 5000, 10_000) if t <= horizon} <= set(points)
     assert len(grid(horizon, 120, keep=())) <= 120
-
-
-def test_names_in_a_record_have_their_own_spelling() -> None:
-    shouted, usual = (
-        Entry(name="a", policy=policy, settings={"exploration": {"kind": kind, "alpha": 1.0}})
-        for policy, kind in (("LINUCB", "CONSTANT"), ("LinUCB", "Constant"))
-    )
-    assert shouted == usual
-    assert Entry(name="mine", policy="of_ones_own").policy == "of_ones_own"

@@ -20,7 +20,7 @@ def test_load_finds_the_class_by_itself_and_a_class_loads_only_its_own(tmp_path:
     HyLinUCB(d1=2, d2=1, noise=0.1).save(path)
     assert type(hybandits.load(path)) is HyLinUCB
     assert type(Policy.load(path)) is HyLinUCB
-    with pytest.raises(FileError, match=r"holds a HyLinUCB, not a LinUCB: load it with HyLinUCB\.load\(\)"):
+    with pytest.raises(FileError, match=r"holds a HyLinUCB, not a LinUCB: use hybandits\.load"):
         LinUCB.load(path)
 
 
@@ -48,7 +48,7 @@ def test_only_policies_alike_can_be_merged() -> None:
     check_mergeable(greedy, Greedy(d1=1, d2=1, seed=5))
     with pytest.raises(ValueError, match="cannot be merged with itself"):
         check_mergeable(greedy, greedy)
-    with pytest.raises(ValueError, match="different d2: 1 here, 2 there; construct both"):
+    with pytest.raises(ValueError, match="different d2: 1 here, 2 there; construct both alike"):
         check_mergeable(greedy, Greedy(d1=1, d2=2))
     with pytest.raises(TypeError, match="only another Greedy can be merged, got int"):
         check_mergeable(greedy, 3)

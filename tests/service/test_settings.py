@@ -56,7 +56,7 @@ def test_plain_values_give_the_same_bandit_again() -> None:
         ({"policy": "HyRan"}, "HyRan cannot serve, because what it learns depends on who asked"),
         ({"policy": 'EpsilonGreedy:policy="HyRan",epsilon=0.1'}, "HyRan cannot serve"),
         ({"policy": 'LinUCB:exploration={kind="AsWritten"}'}, "AsWritten needs arms and horizon here"),
-        ({"policy": 'LinUCB:exploration={kind="aswritten",arms=5}'}, "AsWritten needs horizon here"),
+        ({"policy": 'LinUCB:exploration={kind="AsWritten",arms=5}'}, "AsWritten needs horizon here"),
         (
             {"policy": """EpsilonGreedy:epsilon=0.1,policy="HyLinUCB:exploration={kind='AsWritten',horizon=9}\""""},
             "AsWritten needs arms here",

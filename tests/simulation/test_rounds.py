@@ -80,28 +80,6 @@ def test_a_part_has_the_features_of_its_rounds(map_: FeatureMap | None) -> None:
         part.features(2)
 
 
-def test_a_source_that_does_not_fit_is_refused() -> None:
-    rounds = sourced(FeatureMap("das", 3, 2))
-    assert rounds.source is not None
-
-    def refused(message: str, *, x: np.ndarray = rounds.x, **changes: Any) -> None:
-        assert rounds.source is not None
-        with pytest.raises(ValueError, match=message):
-            rounds._replace(x=x, source=rounds.source._replace(**changes)).check(6, 2)
-
-    refused("x holds the features of 5 rounds and `source` is given too", x=np.zeros((5, 3, 6)))
-    refused("gives features of d1=6, d2=0, not d1=6, d2=2: take another map", map=FeatureMap("shared", 3, 2))
-    refused(r"source.user must be .* of shape \(5, 3\)", user=rounds.source.user[:, :2])
-    refused("source.vector must be .* of int64", vector=rounds.source.vector.astype(float))
-    refused(r"source.vectors must be .* of shape \(4, 2\)", vectors=np.zeros((4, 1)))
-    refused("source.vector has numbers from 4 to 4 but there are 4 vectors", vector=np.full((5, 3), 4))
-    refused(r"source.pair must be .* of shape \(5, 3, 0\)", pair=np.zeros((5, 3, 1)))
-    missing = sourced(FeatureMap("das+pair", 3, 2, 2))
-    assert missing.source is not None
-    with pytest.raises(ValueError, match=r"source.pair must be .* of shape \(5, 3, 2\), got float64 \(0, 0, 0\)"):
-        missing._replace(source=missing.source._replace(pair=None)).check(8, 2)
-
-
 @pytest.mark.parametrize(
     ("index", "counts", "wrong"),
     [

@@ -54,7 +54,6 @@ def die_once(task: tuple[Path, int], report: Report) -> int:
     if i == 1 and not mark.exists():
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    (folder / f"began-{i}").open("a").write("x")
     return i
 
 
