@@ -42,19 +42,17 @@ class EngineError(Exception):
 
 
 class Engine(Protocol):
-    """Runs a function on many tasks, wherever it is.
+    """Runs a function on many tasks.
 
     The function must be importable by name, and its result must depend on its task alone. Then neither the engine nor
-    the number of workers shows in the results.
+    the number of workers changes the results.
     """
 
     def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Generator[tuple[int, Any], None, None]:
         """Run `work(task, report)` on every task; yield the number and the result of each, in the order they finish.
 
-        `progress` is called with the number of a task and the amount of it done so far. Tasks and results are pickled,
-        except by `SerialEngine`. Closing the generator early ends the workers.
+        Tasks and results are pickled, except by `SerialEngine`. Closing the generator early ends the workers.
         """
-        ...
 
 
 def cores() -> int:
@@ -65,8 +63,6 @@ def cores() -> int:
 class SerialEngine:
     """Runs tasks in this process, one after the other.
 
-    Notes
-    -----
     Unlike workers of other engines, this process is not limited to one thread of BLAS, which can change last digits.
 
     Examples

@@ -23,8 +23,7 @@ MAPS = {
     "shared": "x = vec(u v'), no z",
     "disjoint": "no x, z = u",
 }
-"""The feature maps by name. Given v, each is linear in (u, p, 1), which is what makes fitting cheap (see
-`hybandits.evaluation.collect`)."""
+"""The feature maps by name. Given v, each is linear in (u, p, 1), which makes fitting cheap."""
 
 PAIR_PLACES = {"": "", "+pair": "x", "+pair:z": "z", "+pair:xz": "xz"}
 """Suffixes of the name of a map, and where the pair features p then stand: at the end of x, of z, or of both."""
@@ -86,12 +85,9 @@ class FeatureMap:
     pair: int = 0
     d1: int = field(init=False, repr=False, compare=False)
     d2: int = field(init=False, repr=False, compare=False)
-    code: int = field(init=False, repr=False, compare=False)
-    """The code of the map in kernels, which find the pair features by the lengths of x and z."""
-    base: str = field(init=False, repr=False, compare=False)
-    """The name of the map without pair features."""
-    pair_in: str = field(init=False, repr=False, compare=False)
-    """The place of the pair features: "", "x", "z" or "xz"."""
+    code: int = field(init=False, repr=False, compare=False)  # of the map in kernels
+    base: str = field(init=False, repr=False, compare=False)  # the name without pair features
+    pair_in: str = field(init=False, repr=False, compare=False)  # the place of the pair features
 
     def __post_init__(self) -> None:
         base, pair_in = split_name(self.name)
@@ -99,11 +95,9 @@ class FeatureMap:
         arm = checks.count("arm", self.arm, least=0, why="it is the length of an arm's vector")
         pair = checks.count("pair", self.pair, least=0, why="it is the length of the vector of a user and an arm")
         if bool(pair) != bool(pair_in):
-            raise ValueError(
-                f"the map {self.name} has no place for {pair} pair features: use {base}+pair"
-                if pair
-                else f"the map {self.name} needs pair features, got pair = 0: give their number, or use {base}"
-            )
+            wrong = f"has no place for {pair} pair features: use {base}+pair"
+            missing = f"needs pair features, got pair = 0: give their number, or use {base}"
+            raise ValueError(f"the map {self.name} {wrong if pair else missing}")
         derived = {
             "d1": (0 if base == "disjoint" else user * arm) + pair * ("x" in pair_in),
             "d2": {"das": arm, "li": user, "shared": 0, "disjoint": user}[base] + pair * ("z" in pair_in),
@@ -168,12 +162,6 @@ class Number:
     missing : {"error", "column"} or float
         The replacement of a missing value (None or NaN): an error, 0 together with a further column that is 1 where
         the value is missing, or this number.
-
-    Examples
-    --------
-    >>> from hybandits import Features
-    >>> Features(user={"age": Number(missing="column")}).names_z
-    ['constant', 'user.age', 'user.age=missing']
     """
 
     missing: float | str = ERROR
@@ -286,15 +274,14 @@ class Category:
         plain = _category(feature, value)
         twin = checks.twin_of(plain)
         if twin in self._codes:
+            kinds = type(plain).__name__, type(twin).__name__
             raise TypeError(
-                f"{feature} is {plain!r} ({type(plain).__name__}), but its categories are of type "
-                f"{type(twin).__name__}: pass {twin!r}"
+                f"{feature} is {plain!r} ({kinds[0]}), but its categories are of type {kinds[1]}: pass {twin!r}"
             )
         if self.unknown == ERROR:
             raise ValueError(
                 f"{feature} is {checks.short(plain)}, which is none of its {len(self._codes)} categories"
-                f"{checks.nearest(plain, map(str, self._codes))}: add it to values, or declare it as "
-                'Category(unknown="column") or "zero"'
+                f'{checks.nearest(plain, map(str, self._codes))}: add it, or declare Category(unknown="column")'
             )
         return len(self.values) if self.unknown == COLUMN else None
 
@@ -329,10 +316,8 @@ def _declared(feature: str, given: Any) -> Feature:
         return Number()
     if isinstance(given, Iterable) and not isinstance(given, str):
         return Category(values=list(given))
-    raise TypeError(
-        f'{feature} is declared as {checks.short(given)}: expected "number", a list of categories, Number(...) or '
-        "Category(...)"
-    )
+    expected = '"number", a list of categories, Number(...) or Category(...)'
+    raise TypeError(f"{feature} is declared as {checks.short(given)}: expected {expected}")
 
 
 def _is_missing(value: Any) -> bool:
@@ -353,10 +338,8 @@ def _finite(values: Sequence[Any]) -> np.ndarray | None:
 
 def _number(feature: str, value: Any) -> float:
     if not isinstance(value, numbers.Real | np.bool_):
-        raise TypeError(
-            f"{feature} is {checks.short(value)} ({type(value).__name__}), expected a number: convert it, or declare "
-            "the feature by a list of its categories"
-        )
+        given = f"{checks.short(value)} ({type(value).__name__})"
+        raise TypeError(f"{feature} is {given}, expected a number: convert it, or declare a list of categories")
     try:
         number = float(value)
     except OverflowError:
@@ -373,10 +356,8 @@ def _category(feature: str, value: Any) -> str | int:
     except TypeError:
         plain = None
     if not isinstance(plain, str | int):
-        raise TypeError(
-            f"{feature} is {checks.short(value)} ({type(value).__name__}), expected a category, which is a str or an "
-            "int: convert it with str(value)"
-        )
+        given = f"{checks.short(value)} ({type(value).__name__})"
+        raise TypeError(f"{feature} is {given}, expected a category, which is a str or an int: convert it with str")
     return plain
 
 
@@ -408,9 +389,7 @@ def _columns(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any]]
             raise ValueError(_no_feature(what, unknown[0], table.columns))
         for name in names:
             if table[name].dtype.is_temporal():
-                raise TypeError(
-                    f"{what} feature {name!r} holds times: turn them into numbers, such as hours, or into text"
-                )
+                raise TypeError(f"{what} feature {name!r} holds times: turn them into numbers or text")
         return {name: table[name].to_list() for name in names}
     if isinstance(data, str | Mapping) or not isinstance(data, Iterable) or hasattr(data, "collect"):
         remedy = "call collect() first" if hasattr(data, "collect") else "pass a DataFrame or a list of dicts"
@@ -422,10 +401,8 @@ def _columns(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any]]
         for i, record in enumerate(records):
             words = f"{what} {i}" if len(records) > 1 else what
             if not _is_record(record):
-                raise TypeError(
-                    f"{words} is {checks.short(record)} ({type(record).__name__}): pass a dict, or a row of a "
-                    "DataFrame, with the features by name"
-                ) from None
+                given = f"{checks.short(record)} ({type(record).__name__})"
+                raise TypeError(f"{words} is {given}: pass a dict or a row of a DataFrame") from None
             if missing := [name for name in names if name not in record]:
                 raise ValueError(_no_feature(words, missing[0], record.keys())) from None
         raise
@@ -433,10 +410,8 @@ def _columns(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any]]
 
 def _no_feature(what: str, name: str, known: Iterable[Any]) -> str:
     names = [str(each) for each in known]
-    return (
-        f"{what} has no feature {name!r}{checks.nearest(name, names)}: it has {checks.short(names)}; pass None where "
-        "a value is missing"
-    )
+    has = f"{what} has no feature {name!r}{checks.nearest(name, names)}: it has {checks.short(names)}"
+    return f"{has}; pass None where a value is missing"
 
 
 CONSTANT = "constant"
@@ -568,10 +543,7 @@ class Features:
             raise ValueError(f'map "{map}" needs pair features: name them in pair, or use map="{base}"')
         self.map = f"{map}+pair" if self.pair and not pair_in else map
         if base == "das" and not self.arm and not self.pair:
-            raise ValueError(
-                'map "das" needs features of the arms, because x and z are otherwise the same for all candidates: name '
-                'some in arm, or use map="li"'
-            )
+            raise ValueError('map "das" needs features of the arms: name some in arm, or use map="li"')
         for side, needed in ((self._user, base != "das"), (self._arm, base != "disjoint")):
             if needed and not side.features and not constant:
                 raise ValueError(f'map "{base}" needs {side.what} features: name some, or leave constant at True')
@@ -687,14 +659,7 @@ class Features:
         return np.concatenate(parts_x, axis=1), np.concatenate(parts_z, axis=1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the features as JSON can hold them.
-
-        Examples
-        --------
-        >>> features = Features(arm={"price": "number"})
-        >>> Features.from_dict(features.to_dict()).names_x == features.names_x
-        True
-        """
+        """Return the features as JSON can hold them."""
         sides = {side.what: plain_features(side.features) for side in self._sides if side.features}
         return {"map": self.map, "constant": self.constant, **sides}
 
@@ -734,9 +699,8 @@ class Features:
             pair = dict.fromkeys(notes.get("pair", ()), Number())
             features = cls(user=user, arm=arm, pair=pair, map=notes["features"], constant=constant)
         else:
-            raise ValueError(
-                f"the {type(policy).__name__} carries no features: call features.attach(policy) before it is saved"
-            )
+            kind = type(policy).__name__
+            raise ValueError(f"the {kind} carries no features: call features.attach(policy) before it is saved")
         features._check_size(policy)
         return features
 

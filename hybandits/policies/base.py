@@ -143,6 +143,8 @@ class Policy(ABC):
     """True if the rule may draw random numbers, so that its decisions are counted."""
     _counts_arms: ClassVar[bool] = False
     """True if a decision may depend on how many arms have been met."""
+    _needs_finite: ClassVar[bool] = False
+    """True if features must be checked before `_pick`."""
     _not_settings: ClassVar[tuple[str, ...]] = ("seed",)
     """Arguments of the constructor that the policy does not keep: the random state stands for the seed."""
     _table: ArmTable
@@ -239,6 +241,8 @@ class Policy(ABC):
         """Check candidates; with `admit`, arms that are new become known."""
         table = self._table
         candidates = table.checked_candidates(x, z, arms, admit)
+        if self._needs_finite:
+            check_finite(candidates.x, candidates.z)
         if table.known != self._known:
             self._arms_changed()
         return candidates
@@ -629,10 +633,6 @@ class Policy(ABC):
     def _pack_parts(self) -> dict[str, Packed]:
         """Return what the policy has learned, as named parts of a file."""
 
-    @abstractmethod
-    def _unpack_parts(self, parts: dict[str, Packed]) -> None:
-        """Put the parts of a file into a policy that has just been made by `_from_config`."""
-
     def save(self, file: File) -> None:
         """Write the policy, with its random state, to one .npz file, or to a file object that is open for writing.
 
@@ -696,6 +696,10 @@ class Policy(ABC):
         policy = cls._from_config(config)
         policy._unpack_parts(parts)
         return policy
+
+    def _unpack_parts(self, parts: dict[str, Packed]) -> None:
+        """Put the parts of a file into a policy that has just been made."""
+        raise NotImplementedError
 
     @staticmethod
     def _unpack(header: dict[str, Any], arrays: dict[str, np.ndarray], expected: type[Policy] | None = None) -> Policy:

@@ -39,12 +39,6 @@ class Choice(NamedTuple):
         What `learn` needs together with the reward, None for most policies. Pass it on unchanged, as
         ``policy.learn(..., receipt=choice.receipt)``.
 
-    Examples
-    --------
-    >>> from hybandits import Greedy
-    >>> choice = Greedy(d1=1, d2=0).choose([[1.0], [2.0]], arms=["a", "b"])
-    >>> choice.arm, choice.index, choice.mean, choice.width
-    ('a', 0, 0.0, 1.0)
     """
 
     arm: Hashable
@@ -146,10 +140,7 @@ def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d
     z = _features("z", z, x, d2)
     size, n = x.shape[:2]
     if z.shape[:2] != (size, n):
-        raise ValueError(
-            f"x is for {size} decisions with {n} candidates and z for {z.shape[0]} with {z.shape[1]}: pass one row of "
-            "each for every candidate"
-        )
+        raise ValueError(f"x is for {size} decisions with {n} candidates and z for {z.shape[0]} with {z.shape[1]}")
     if n == 0:
         raise ValueError("got 0 candidates: pass at least one row for each decision")
     if mask is None:
@@ -157,10 +148,7 @@ def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d
     else:
         shown = np.ascontiguousarray(mask)
         if shown.dtype != np.bool_ or shown.shape != (size, n):
-            raise ValueError(
-                f"mask must be a bool array of shape ({size}, {n}), got {shown.dtype} {shown.shape}: True marks rows "
-                "that are candidates"
-            )
+            raise ValueError(f"mask must be a bool array of shape ({size}, {n}), got {shown.dtype} {shown.shape}")
         if not shown.any(axis=1).all():
             b = int(np.argmin(shown.any(axis=1)))
             raise ValueError(f"mask leaves no candidate in decision {b}: mark at least one row")
@@ -169,8 +157,7 @@ def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d
     if isinstance(arms, list) and arms and all(isinstance(each, list | CandidateSet) for each in arms):
         if len(arms) != size:
             raise ValueError(
-                f"arms has {len(arms)} lists but there are {size} decisions: pass one list for each decision, or one "
-                "list of ids for all"
+                f"arms has {len(arms)} lists but there are {size} decisions: pass one for each, or for all"
             )
         return Batch(x, z, [_ids(each, n, shown[b : b + 1]) for b, each in enumerate(arms)], shown)
     return Batch(x, z, [_ids(arms, n, NO_MASK)], shown)
@@ -215,10 +202,7 @@ def look_up(batch: Batch, table: ArmTable) -> Slots:
 
 
 def in_threads(work: Callable[[int, int], int], batch: Batch, threads: int) -> None:
-    """Call work(first, last) for parts of a batch, at the same time in so many threads.
-
-    `work` returns the first row with a number that is not finite, or -1; such a number raises a ValueError.
-    """
+    """Call work(first, last) for parts of a batch in threads; raise if it returns a row that is not finite, not -1."""
     size = batch.size
     threads = min(threads, max(size, 1))
     if threads == 1:

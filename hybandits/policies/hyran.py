@@ -22,7 +22,7 @@ Schedule = Literal["experiments", "theory"]
 
 
 class Pool(NamedTuple):
-    """The receipt of `HyRan`: all candidates of the round, because the policy learns from all of their features."""
+    """The receipt of `HyRan`: all candidates of the round."""
 
     arms: tuple[Hashable, ...]
     x: FloatArray
@@ -81,7 +81,7 @@ class HyRan(Policy):
 
     _cross = True
     _draws = False
-    _counts_arms = True
+    _counts_arms = _needs_finite = True
     _table: RunningSums
     receipt_is_of_the_round = True
 
@@ -133,11 +133,6 @@ class HyRan(Policy):
         """The key of the draws in learning, for a compiled loop: that of row t is `random.uniform(key, LEARN, t)`."""
         return self._key
 
-    def _candidates(self, x: Any, z: Any, arms: Any, admit: bool) -> Candidates:
-        candidates = super()._candidates(x, z, arms, admit)
-        check_finite(candidates.x, candidates.z)
-        return candidates
-
     def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
         x, z, arms, slots = candidates
         ridge = self._ridge()
@@ -157,10 +152,7 @@ class HyRan(Policy):
         check_finite(*rows)
         at = receipt.arms.index(arm)
         if (rows[0][at] != x).any() or (rows[1][at] != z).any():
-            raise ValueError(
-                f"the features given for arm {arm!r} are not those of its receipt: "
-                "pass the arm's rows of x and z that choose() was given"
-            )
+            raise ValueError(f"x or z of arm {arm!r} is not that of its receipt: pass the rows that choose() was given")
         return Pool(receipt.arms, *rows)
 
     def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None:
@@ -228,13 +220,6 @@ class HyRanWithoutCrossBlocks(HyRan):
     ----------
     d1, d2, p, ridge_schedule, delta, arm_count, seed
         As for `HyRan`.
-
-    Examples
-    --------
-    >>> policy = HyRanWithoutCrossBlocks(d1=2, d2=1, seed=0)
-    >>> policy.learn("sports", [1.0, 0.0], [1.0], reward=1.0)
-    >>> policy.rounds
-    1
     """
 
     _cross = False

@@ -22,30 +22,27 @@ from hybandits.policies.base import DRAWS, Picked, RidgePolicy, synchronized
 from hybandits.policies.choices import NO_MASK, Batch, Choices, in_threads
 
 NOTHING: FloatArray = np.empty(0)
-"""The empty array where a kernel takes extra variances or probabilities to fill."""
-
 Memory = float | Literal["auto"] | None
-"""The number of rounds that a policy remembers: None for all, or "auto" to choose among memories."""
+
+APART = 5.0
+"""Standard deviations of a difference beyond which a candidate is taken never to be the best in a draw."""
 
 
 def checked_memory(memory: Memory) -> Memory:
     if memory is None or memory == AUTO:
         return memory
-    why = "it is the number of rounds after which a reward counts exp(-1) as much"
     remedy = 'pass a number of rounds, "auto" to choose among memories, or None to never forget'
     if isinstance(memory, str):
         raise ValueError(f"memory must be a number, 'auto' or None, got {memory!r}: {remedy}")
-    rounds = checks.positive("memory", memory, f"{why}; {remedy}")
-    if not 1.0 <= rounds <= 1e15:
+    if not 1.0 <= checks.real("memory", memory) <= 1e15:
         raise ValueError(f"memory must lie between 1 and 1e15 rounds, got {memory!r}: {remedy}")
-    return rounds
+    return float(memory)
 
 
 class PosteriorPolicy(RidgePolicy):
-    """A policy that chooses from the posterior of the hybrid model, at settings that are given or learned.
+    """A policy that chooses from the posterior of the hybrid model; subclasses name the rule.
 
-    Subclasses name the rule. With both `noise` and `scale` given, the estimator is a `HybridRidge`; otherwise a
-    `LearnedRidge` learns what is missing. A policy that forgets has a `LearnedRidge` in any case.
+    With `noise` and `scale` given and no `memory`, the estimator is a `HybridRidge`, otherwise a `LearnedRidge`.
     """
 
     rule: ClassVar[int]
@@ -73,8 +70,7 @@ class PosteriorPolicy(RidgePolicy):
         if self.noise is not None and self.scale is not None:
             if not 1e-10 <= self.noise / self.scale <= 1e10:
                 raise ValueError(
-                    f"noise={noise!r} and scale={scale!r} are too far apart: noise / scale must lie between 1e-10 and "
-                    "1e10; rescale the rewards"
+                    f"noise / scale must lie between 1e-10 and 1e10, got {noise!r} / {scale!r}: rescale the rewards"
                 )
             ridge = (self.noise / self.scale) ** 2
         self._learns = self.noise is None or self.scale is None or self.memory is not None
@@ -96,10 +92,7 @@ class PosteriorPolicy(RidgePolicy):
 
     @synchronized
     def refresh(self) -> None:
-        """Estimate the settings afresh from all rewards learned, to 1e-10, whatever order they came in.
-
-        It happens by itself now and then. It changes nothing if noise and scale were given.
-        """
+        """Estimate the settings afresh from all rewards learned, to 1e-10, whatever order they came in."""
         if isinstance(self._table, LearnedRidge):
             self._table.refresh()
 
@@ -115,7 +108,7 @@ class PosteriorPolicy(RidgePolicy):
         return self._table.rule(self.rule, self.noise or 1.0)
 
     def _undecided(self, stream: RandomStream) -> bool:
-        """Return True while the choice is uniform, because nothing has been learned yet."""
+        """Return whether the choice is uniform, because nothing has been learned yet."""
         return self._learns and not self._model(stream).ready
 
     def _score(self, candidates: Candidates, stream: RandomStream) -> Prediction:
@@ -141,7 +134,7 @@ class PosteriorPolicy(RidgePolicy):
         return index, mean, width, propensity
 
     def _estimated(self, index: int, candidates: Candidates, stream: RandomStream) -> float | None:
-        """Return the estimated probability of a choice, None if it is not estimated."""
+        """Return the estimated probability of a choice."""
         return None
 
     def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
@@ -156,10 +149,6 @@ class PosteriorPolicy(RidgePolicy):
         given = [self.noise, self.scale, self.memory]
         if isinstance(estimator, LearnedRidge) and [*estimator.settings.values()] != given:
             raise FileError("the estimator's noise, scale or memory is not the policy's: the file is corrupt")
-
-
-APART = 5.0
-"""Standard deviations of a difference beyond which a candidate is taken never to be the best in a draw."""
 
 
 class HyThompson(PosteriorPolicy):
@@ -334,14 +323,6 @@ class HyIDS(PosteriorPolicy):
     References
     ----------
     .. [1] Russo & Van Roy, "Learning to Optimize via Information-Directed Sampling", 2018.
-
-    Examples
-    --------
-    >>> policy = HyIDS(d1=1, d2=1, seed=0)
-    >>> policy.learn("a", [1.0], [1.0], reward=1.0)
-    >>> choice = policy.choose([[1.0], [1.0]], [[1.0], [1.0]], arms=["a", "b"])
-    >>> 0 < choice.propensity <= 1
-    True
     """
 
     rule = decisions.INFORMATION

@@ -60,8 +60,8 @@ class Uniform(RidgePolicy):
 class EpsilonGreedy(Policy):
     """Explore by chance around any policy: with probability epsilon choose a candidate at random.
 
-    Otherwise the choice is that of the wrapped policy. Every candidate has a positive probability, so the choices can
-    be evaluated offline afterwards. All learning goes to the wrapped policy.
+    Every candidate has a positive probability, so the choices can be evaluated offline afterwards. All learning goes to
+    the wrapped policy.
 
     Parameters
     ----------
@@ -87,10 +87,7 @@ class EpsilonGreedy(Policy):
 
     def __init__(self, policy: Policy, *, epsilon: float = 0.1, seed: int | None = None) -> None:
         if not isinstance(policy, Policy):
-            raise TypeError(
-                f"policy must be a policy to wrap, got {checks.short(policy)}: "
-                "construct one first, as in EpsilonGreedy(Greedy(d1=2, d2=1))"
-            )
+            raise TypeError(f"policy must be a policy such as Greedy(d1=2, d2=1), got {checks.short(policy)}")
         self.epsilon = checks.share("epsilon", epsilon, "it is the share of random choices")
         self.policy = policy
         super().__init__(d1=policy.d1, d2=policy.d2, seed=seed)
@@ -215,9 +212,6 @@ class EpsilonGreedy(Policy):
 
     def _pack_parts(self) -> dict[str, Packed]:
         return {"policy": self.policy._pack()}
-
-    def _unpack_parts(self, parts: dict[str, Packed]) -> None:
-        raise NotImplementedError("`_restore` makes the policy with the wrapped one")
 
     @classmethod
     def _restore(cls, config: dict[str, Any], parts: dict[str, Packed]) -> Self:

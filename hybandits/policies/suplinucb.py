@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 
 from hybandits.estimators.arms import Candidates
-from hybandits.estimators.inputs import check_finite
 from hybandits.estimators.interface import Prediction
 from hybandits.estimators.policy_file import FileError, Packed, counter
 from hybandits.estimators.random_stream import RandomStream
@@ -24,8 +23,7 @@ class SupLinUCB(Policy):
     """Explore in stages, so that the estimates of each stage rest on independent rewards; made for its regret bound.
 
     The policy is of interest for theory and as a baseline. It must know which stage a choice was made in, so pass
-    ``receipt=choice.receipt`` to `learn`. Without the receipt, a row counts as a round in which that arm was the only
-    candidate, and goes to the stage where such a round would have ended.
+    ``receipt=choice.receipt`` to `learn`. Without it, a row counts as a round in which that arm was the only candidate.
 
     Parameters
     ----------
@@ -70,7 +68,7 @@ class SupLinUCB(Policy):
     """
 
     _draws = False
-    _counts_arms = True
+    _counts_arms = _needs_finite = True
 
     def __init__(
         self,
@@ -137,11 +135,6 @@ class SupLinUCB(Policy):
         """Count rounds that a compiled loop has played at level 0; the data of the levels may have changed too."""
         self._skipped += rows
         self._all = None
-
-    def _candidates(self, x: Any, z: Any, arms: Any, admit: bool) -> Candidates:
-        candidates = super()._candidates(x, z, arms, admit)
-        check_finite(candidates.x, candidates.z)
-        return candidates
 
     def _check_level(self, receipt: Any) -> int | None:
         if receipt is None:

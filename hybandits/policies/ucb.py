@@ -47,10 +47,8 @@ class UCBPolicy(RidgePolicy):
                 "put the noise into the coefficient, as in exploration=SelfNormalised(noise=0.1)"
             )
         if not isinstance(exploration, Exploration):
-            raise TypeError(
-                f"exploration must be a coefficient such as SelfNormalised(noise=0.1), AsWritten(horizon=10_000) or "
-                f"Constant(alpha=1.0), got {checks.short(exploration)}"
-            )
+            given = checks.short(exploration)
+            raise TypeError(f"exploration must be a coefficient such as SelfNormalised(noise=0.1), got {given}")
         self.exploration = exploration
         self._ridge_given = None if ridge is None else checks.ridge(ridge)
         if ridge is None:
@@ -200,13 +198,6 @@ class LinUCB(UCBPolicy):
     Notes
     -----
     This is the reduction of the hybrid problem to the shared one: section 3.1 of the paper that `HyLinUCB` names.
-
-    Examples
-    --------
-    >>> policy = LinUCB(d1=2, d2=0, noise=0.1)
-    >>> policy.learn("politics", [0.0, 1.0], reward=1.0)
-    >>> policy.choose([[1.0, 0.0], [0.0, 1.0]], arms=["sports", "politics"]).arm
-    'politics'
     """
 
     reduction = "shared"
@@ -243,8 +234,7 @@ class DisLinUCB(UCBPolicy):
     def _make_estimator(self, ridge: float) -> HybridRidge:
         return HybridRidge(d1=0, d2=self.d1 + self.d2, ridge=ridge)
 
-    # x and z are checked before they are put together, because messages of the estimator would name other columns.
-
+    # The estimator's own checks would name other columns.
     def _candidates(self, x: Any, z: Any, arms: Any, admit: bool) -> Candidates:
         x, z = _together(*checked_matrices(x, z, self.d1, self.d2))
         return super()._candidates(x, z, arms, admit)
@@ -271,7 +261,7 @@ class DisLinUCB(UCBPolicy):
 
 
 def _together(x: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The features of the disjoint reduction: none are shared, and an arm's own are (x, z)."""
+    """No shared features, and (x, z) as an arm's own."""
     if not (arrow.within_limit(x) and arrow.within_limit(z)):
         raise not_finite(x, z)
     return x[..., :0], np.concatenate((x, z), axis=-1)
@@ -324,13 +314,6 @@ class Greedy(UCBPolicy):
     ----------
     d1, d2, ridge, seed
         As for `HyLinUCB`; the default of `ridge` is 1.0.
-
-    Examples
-    --------
-    >>> policy = Greedy(d1=1, d2=1)
-    >>> policy.learn("b", [1.0], [1.0], reward=1.0)
-    >>> policy.choose([[1.0], [1.0]], [[1.0], [1.0]], arms=["a", "b"]).arm
-    'b'
     """
 
     reduction = "hybrid"

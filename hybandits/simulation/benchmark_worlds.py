@@ -93,13 +93,6 @@ class Products(Clicks):
 
     x and z are those of the map "li" of `hybandits.features`: d2 is the length of u, and d1 is d2 times the number of
     features of a product. All parameters are those of `Clicks`.
-
-    Examples
-    --------
-    >>> world = Products(d1=6, d2=2, arms=4, seed=7)
-    >>> x, z = next(world.rounds(10)).rounds.features(0)
-    >>> bool(np.allclose(x[:, 1], x[:, 0] * z[:, 1]))
-    True
     """
 
     def __post_init__(self) -> None:
@@ -134,12 +127,6 @@ class Churn(SharedRounds):
         The number of arms in the pool, all of them candidates. Arms are numbered as they come.
     every : int
         Rounds between two replacements.
-
-    Examples
-    --------
-    >>> world = Churn(d1=3, d2=2, arms=10, every=100, seed=7)
-    >>> [max(block.rounds.arms) for block in world.rounds(300)]
-    [9, 10, 11]
     """
 
     d1: int

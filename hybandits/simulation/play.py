@@ -1,8 +1,4 @@
-"""Playing policies in a world, which gives their regret, or on given rounds, as replay does.
-
-Policies with a compiled loop (see `loops`) are played by it, all others by calling `choose` and `learn`; the decisions
-are the same to the bit.
-"""
+"""Playing policies in a world, which gives their regret, or on given rounds, as replay does."""
 
 from __future__ import annotations
 
@@ -167,7 +163,7 @@ def _named(world: Any) -> str:
 
 
 def _split(block: Block, start: int, at: Sequence[int]) -> list[Block]:
-    """The block, cut after the rounds at which a probe is due."""
+    """Cut a block after the rounds at which a probe is due."""
     n = len(block.best)
     cuts = [0, *(t - start for t in sorted(at) if 0 < t - start < n), n]
     return [Block(block.rounds.part(a, b), block.means[a:b], block.best[a:b]) for a, b in itertools.pairwise(cuts)]
@@ -206,10 +202,8 @@ def _check_dimensions(policy: Policy, d1: int, d2: int) -> None:
 
 
 def _play_checked(policy: Policy, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
-    if len(picks) == 0:
-        return
-    loop = compiled_loop(policy) or play_by_contract
-    loop(policy, rounds, rewards, picks)
+    if len(picks):
+        (compiled_loop(policy) or play_by_contract)(policy, rounds, rewards, picks)
 
 
 class Late(NamedTuple):
@@ -223,17 +217,9 @@ class Late(NamedTuple):
 
 
 def play_by_contract(
-    policy: Policy,
-    rounds: Rounds,
-    rewards: FloatArray,
-    picks: Picks,
-    late: deque[Late] | None = None,
-    delay: int = 0,
+    policy: Policy, rounds: Rounds, rewards: FloatArray, picks: Picks, late: deque[Late] | None = None, delay: int = 0
 ) -> None:
-    """`play_rounds` by calls to `choose` and `learn`, without checks: it works for every policy.
-
-    With a delay, the reward of a round is learned after the choice so many rounds later; `late` holds those to come.
-    """
+    """`play_rounds` by calls to `choose` and `learn`, without checks, for every policy; `late` holds late rewards."""
     waiting = deque() if late is None else late
     shown, pool = b"", None
     for t, count in enumerate(rounds.counts.tolist()):

@@ -148,35 +148,34 @@ class PolicyConformance:
             policy.choose(x, z, arms, key=1.5)
         assert fingerprint(policy) == before
 
-    def test_candidates_may_change_in_every_call(self, policy: Policy, page: Page) -> None:
-        for step in range(10):
-            n = 1 + step % 4
-            arms = [(step, i) for i in range(n)]
-            x, z = page.features(n)
-            choice = policy.choose(x, z, arms)
-            policy.learn(choice.arm, x[choice.index], z[choice.index], reward=1.0, receipt=choice.receipt)
-        assert len(policy.arms) == sum(1 + step % 4 for step in range(10))
-
-    def test_feedback_may_come_for_an_arm_that_was_never_chosen(self, policy: Policy, page: Page) -> None:
+    def test_candidates_may_change_and_feedback_come_for_arms_never_chosen(self, policy: Policy, page: Page) -> None:
         x, z = page.features(1)
         policy.learn("from a log", x[0], z[0], reward=0.5)
         assert policy.arms == ["from a log"]
         assert policy.rounds == 1
         assert policy.choose(*page.features(3)).arm in (0, 1, 2)
         assert policy.arms == ["from a log", 0, 1, 2]
+        for n in (1, 4, 2, 3):
+            x, z = page.features(n)
+            choice = policy.choose(x, z, [(n, i) for i in range(n)])
+            policy.learn(choice.arm, x[choice.index], z[choice.index], reward=1.0, receipt=choice.receipt)
+        assert len(policy.arms) == 14
 
-    def test_candidate_sets_choose_what_plain_ids_choose(self, page: Page) -> None:
+    @pytest.mark.parametrize("as_set", [True, False])
+    def test_candidate_sets_and_other_ids_make_the_same_choices(self, page: Page, as_set: bool) -> None:
+        names = ARMS if as_set else [f"renamed-{i}" for i in range(len(ARMS))]
         first, second = self.twins(page)
-        pool = second.candidates(ARMS)
+        pool = second.candidates(names) if as_set else names
         for _ in range(16):
             x, z = page.features()
             a, b = first.choose(x, z, ARMS), second.choose(x, z, pool)
-            assert a[:5] == b[:5]
+            assert a[1:5] == b[1:5]
+            assert b.arm == names[a.index]
             for policy, choice in ((first, a), (second, b)):
                 policy.learn(choice.arm, x[a.index], z[a.index], reward=0.3, receipt=choice.receipt)
             if first.rounds == 8:
                 first.forget(ARMS[2])
-                second.forget(ARMS[2])
+                second.forget(names[2])
 
     def test_lists_and_other_numbers_are_taken_as_doubles(self, page: Page) -> None:
         first, second = self.twins(page)
@@ -211,17 +210,6 @@ class PolicyConformance:
         second.learn_batch([], np.empty((0, page.d1)), np.empty((0, page.d2)), [])
         assert fingerprint(first) == fingerprint(second)
 
-    def test_relabelled_arms_make_the_same_choices(self, page: Page) -> None:
-        names: dict[Hashable, Hashable] = {arm: f"renamed-{i}" for i, arm in enumerate(reversed(ARMS))}
-        first, second = self.twins(page)
-        for _ in range(15):
-            x, z = page.features()
-            a, b = first.choose(x, z, ARMS), second.choose(x, z, [names[arm] for arm in ARMS])
-            assert names[a.arm] == b.arm
-            assert (a.mean, a.width, a.propensity) == (b.mean, b.width, b.propensity)
-            for policy, choice in ((first, a), (second, b)):
-                policy.learn(choice.arm, x[a.index], z[a.index], reward=0.2, receipt=choice.receipt)
-
     def test_permuted_candidates_permute_the_choice(self, page: Page) -> None:
         first, second = self.twins(page)
         x, z = page.features()
@@ -241,9 +229,9 @@ class PolicyConformance:
     def test_predict_and_propensities_change_nothing(self, policy: Policy, page: Page) -> None:
         page.play(policy, 12)
         before = fingerprint(policy)
-        x, z = page.features(3)
-        mean, width = policy.predict(x, z, ["a17", "never seen", 4])
-        p = policy.propensities(x, z, ["a17", "never seen", 4])
+        candidates = *page.features(3), ["a17", "never seen", 4]
+        mean, width = policy.predict(*candidates)
+        p = policy.propensities(*candidates)
         assert mean.shape == width.shape == p.shape == (3,)
         assert (width > 0).all()
         assert p.sum() == pytest.approx(1)
@@ -286,32 +274,24 @@ class PolicyConformance:
             choice = policy.choose(x, z, ARMS, key=key, randomize=True, floor=0.5)
             chances = 0.5 * policy.propensities(x, z, ARMS, key=key) + 0.5 / len(ARMS)
             assert choice.propensity == pytest.approx(chances[choice.index], rel=1e-12)
-            assert choice.propensity is not None
-            assert choice.propensity >= 0.5 / len(ARMS)
             assert choice.arm == ARMS[choice.index]
             assert policy.choose(x, z, ARMS, key=key, randomize=True, floor=0.5)[:5] == choice[:5]
-        assert fingerprint(policy) == before
-        evenly = [policy.choose(x, z, ARMS, key=key, randomize=True, floor=1.0) for key in range(40)]
-        assert len({choice.arm for choice in evenly}) > 2
-        for choice in evenly:
-            assert choice.propensity == pytest.approx(1 / len(ARMS))
-            policy.learn(choice.arm, x[choice.index], z[choice.index], reward=0.5, receipt=choice.receipt)
-        twin = policy.copy()
-        pairs = [each.choose(x, z, ARMS, randomize=True) for each in (policy, twin)]
-        assert pairs[0][:5] == pairs[1][:5]
-        counted = [policy.choose(x, z, ARMS, randomize=True, floor=1.0).arm for _ in range(40)]
-        assert len(set(counted)) > 2
-        before = fingerprint(policy)
         for wrong in (-0.1, 1.5, float("nan")):
             with pytest.raises(ValueError, match="floor"):
                 policy.choose(x, z, ["new", *ARMS[1:]], randomize=True, floor=wrong)
         with pytest.raises(ValueError, match=r"floor=0\.2 makes no difference without randomize=True"):
             policy.choose(x, z, ARMS, floor=0.2)
         assert fingerprint(policy) == before
+        evenly = [policy.choose(x, z, ARMS, randomize=True, floor=1.0) for _ in range(40)]
+        assert len({choice.arm for choice in evenly}) > 2
+        for choice in evenly:
+            assert choice.propensity == pytest.approx(1 / len(ARMS))
+            policy.learn(choice.arm, x[choice.index], z[choice.index], reward=0.5, receipt=choice.receipt)
+        pair = [each.choose(x, z, ARMS, randomize=True) for each in (policy.copy(), policy)]
+        assert pair[0][:5] == pair[1][:5]
 
     def test_a_ranking_begins_with_the_choice_and_has_every_arm_once(self, policy: Policy, page: Page) -> None:
-        fresh = self.make(page.d1, page.d2, seed=0)
-        assert len(set(fresh.rank(*page.features(), ARMS).arms)) == len(ARMS)
+        assert len(set(policy.rank(*page.features(), ARMS).arms)) == len(ARMS)
         page.play(policy, 10)
         for key in range(3):
             x, z = page.features()
@@ -328,11 +308,6 @@ class PolicyConformance:
             known = ranking.propensities[~np.isnan(ranking.propensities)]
             assert ((known >= 0) & (known <= 1 + 1e-12)).all()
         assert len(policy.rank(x, z, ARMS, 99).arms) == len(policy.rank(x, z, ARMS).arms) == len(ARMS)
-        if choice.receipt is None:
-            predicted = policy.predict(x, z, ARMS)
-            everyone = policy.rank(x, z, ARMS, key="all")
-            assert_allclose(everyone.means, predicted.mean[everyone.indices], rtol=1e-9, atol=1e-12)
-            assert_allclose(everyone.widths, predicted.width[everyone.indices], rtol=1e-9)
         before = fingerprint(policy)
         for wrong in (0, -1, 2.5):
             with pytest.raises((TypeError, ValueError), match="m "):
@@ -464,10 +439,7 @@ class PolicyConformance:
             with pytest.raises(ValueError, match=r"is nan|rescale"):
                 policy.choose(*bad, ["new", "newer"])
             assert fingerprint(policy) == before
-
-    def test_the_largest_features_allowed_are_taken(self, policy: Policy, page: Page) -> None:
-        x, z = (np.full((3, d), 1e50) for d in (page.d1, page.d2))
-        choice = policy.choose(x, z, ["new", "newer", "newest"])
+        choice = policy.choose(np.full_like(x, 1e50), np.full_like(z, 1e50), ["new", "newer"])
         assert np.isfinite([choice.mean, choice.width]).all()
 
     def test_bad_feedback_is_refused_with_nothing_changed(self, policy: Policy, page: Page) -> None:
@@ -478,17 +450,17 @@ class PolicyConformance:
                 policy.learn(*arguments)
             assert fingerprint(policy) == before, message
         x, z = page.features(3)
-        batches: list[tuple[tuple[Any, ...], type[Exception], str]] = [
-            ((["a9", "new"], x, z, np.ones(3)), ValueError, "arms has 2 ids"),
-            ((["a9", "new", "a9"], x, z, np.ones(2)), ValueError, "rewards has 2 entries"),
-            ((["a9", "new", "a9"], x, z, [1, 2, np.nan]), ValueError, r"rewards\[2\] is nan"),
-            (("abc", x, z, np.ones(3)), TypeError, "arms must be a list of ids"),
-            ((["new", [1], "a9"], x, z, np.ones(3)), TypeError, "not hashable"),
-            ((["new", 2.5, "a9"], x, z, np.ones(3)), TypeError, "of type float cannot be saved"),
+        batches: list[tuple[Any, Any, type[Exception], str]] = [
+            (["a9", "new"], np.ones(3), ValueError, "arms has 2 ids"),
+            (["a9", "new", "a9"], np.ones(2), ValueError, "rewards has 2 entries"),
+            (["a9", "new", "a9"], [1, 2, np.nan], ValueError, r"rewards\[2\] is nan"),
+            ("abc", np.ones(3), TypeError, "arms must be a list of ids"),
+            (["new", [1], "a9"], np.ones(3), TypeError, "not hashable"),
+            (["new", 2.5, "a9"], np.ones(3), TypeError, "of type float cannot be saved"),
         ]
-        for arguments, error, message in batches:
+        for arms, rewards, error, message in batches:
             with pytest.raises(error, match=message):
-                policy.learn_batch(*arguments)
+                policy.learn_batch(arms, x, z, rewards)
             assert fingerprint(policy) == before, message
         with pytest.raises(ValueError, match="receipts has 1 entries"):
             policy.learn_batch(ARMS[:3], x, z, np.ones(3), receipts=[None])

@@ -80,7 +80,7 @@ def test_hyran_receipts_are_checked() -> None:
         policy.learn("a", x[0], x[0], 1.0, receipt=3)
     with pytest.raises(ValueError, match="'c' is not among the candidates"):
         policy.learn("c", x[0], x[0], 1.0, receipt=choice.receipt)
-    with pytest.raises(ValueError, match="not those of its receipt"):
+    with pytest.raises(ValueError, match="not that of its receipt"):
         policy.learn("a", 2 * x[0], x[0], 1.0, receipt=choice.receipt)
     with pytest.raises(ValueError, match="receipts has 1 entries but there are 2 rows"):
         policy.learn_batch(["a", "b"], x, x, [1.0, 1.0], receipts=[None])

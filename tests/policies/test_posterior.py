@@ -165,7 +165,7 @@ def test_a_memory_is_a_setting_like_any_other(kind: Any) -> None:
     ("memory", "error", "message"),
     [
         ("long", ValueError, "memory must be a number, 'auto' or None, got 'long': pass a number of rounds"),
-        (0, ValueError, "memory must be positive, got 0: it is the number of rounds"),
+        (0, ValueError, "memory must lie between 1 and 1e15 rounds, got 0: pass"),
         (0.5, ValueError, "memory must lie between 1 and 1e15 rounds, got 0.5"),
         (float("inf"), ValueError, "memory must be finite"),
         (True, TypeError, "memory must be a number, got True"),

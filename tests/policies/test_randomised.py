@@ -47,7 +47,7 @@ def test_epsilon_greedy_keeps_receipts_of_the_round_and_drops_those_of_the_choic
 def test_epsilon_greedy_bounds_and_what_it_wraps() -> None:
     with pytest.raises(ValueError, match=r"epsilon must lie in \[0, 1\], got 1.5"):
         EpsilonGreedy(Greedy(d1=1, d2=1), epsilon=1.5)
-    with pytest.raises(TypeError, match="policy must be a policy to wrap"):
+    with pytest.raises(TypeError, match="policy must be a policy such as Greedy"):
         EpsilonGreedy("greedy")  # type: ignore[arg-type]
 
 

@@ -51,7 +51,11 @@ from hybandits import (
             ValueError,
             r"noise must lie between 1e-50 and 1e50, got 1e\+200",
         ),
-        (lambda: HyIDS(d1=1, d2=1, noise=1e20, scale=1.0), ValueError, r"noise=1e\+20 and scale=1.0 are too far apart"),
+        (
+            lambda: HyIDS(d1=1, d2=1, noise=1e20, scale=1.0),
+            ValueError,
+            r"noise / scale must lie between 1e-10 and 1e10, got 1e\+20 / 1.0",
+        ),
         (lambda: HyThompson(d1=1, d2=1, noise=0.0), ValueError, "noise must be positive, got 0.0"),
         (lambda: HyThompson(d1=1, d2=1, scale=-1.0), ValueError, "scale must be positive, got -1.0"),
         (lambda: HyThompson(d1=1, d2=1, propensity_draws=-1), ValueError, "propensity_draws must be at least 0"),
