@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.policies.base import Policy, locked
 from hybandits.simulation.loops import Picks, compiled_loop
@@ -27,14 +26,10 @@ class Player(NamedTuple):
         It learns as it plays.
     trial : int
         The trial. Players of the same trial get the same noise.
-    learns_from : int, optional
-        If given, the policy learns the reward of this candidate (of the last one, in rounds that have fewer) whichever
-        it played, with the features of the arm it played: a slip of the paper's released code, kept to show its effect.
     """
 
     policy: Policy
     trial: int = 0
-    learns_from: int | None = None
 
 
 def cumulative_regret(
@@ -107,10 +102,8 @@ def play(
         raise ValueError(
             f"players of trials {trials} do not share contexts in a world with fresh contexts: play one trial at a time"
         )
-    for policy, _, learns_from in players:
+    for policy, _ in players:
         _check_dimensions(policy, world.d1, world.d2)
-        if learns_from is not None:
-            checks.count("learns_from", learns_from, least=0, why="it is the place of a candidate")
     streams = {trial: world.noise_stream(trial) for trial in trials}
     delay = delay_of(world)
     late: list[deque[Late]] = [deque() for _ in players]
@@ -131,15 +124,11 @@ def play(
             drawn = {trial: draw_rewards(world, part.means, stream) for trial, stream in streams.items()}
             picks = np.empty(n, np.int64)
             so_far = np.empty(n + 1)
-            for i, (policy, trial, learns_from) in enumerate(players):
-                rewards = drawn[trial]
-                if learns_from is not None:
-                    learned = rewards[np.arange(n), np.minimum(learns_from, part.rounds.counts - 1)]
-                    rewards = np.repeat(learned[:, None], rewards.shape[1], axis=1)
+            for i, (policy, trial) in enumerate(players):
                 if delay:
-                    play_by_contract(policy, part.rounds, rewards, picks, late[i], delay)
+                    play_by_contract(policy, part.rounds, drawn[trial], picks, late[i], delay)
                 else:
-                    _play_checked(policy, part.rounds, rewards, picks)
+                    _play_checked(policy, part.rounds, drawn[trial], picks)
                 so_far[0] = total[i]
                 np.subtract(part.best, part.means[np.arange(n), picks], out=so_far[1:])
                 np.cumsum(so_far, out=so_far)  # one sum from the first round on, wherever blocks end

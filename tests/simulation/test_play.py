@@ -32,21 +32,19 @@ def test_a_policy_of_other_dimensions_is_refused() -> None:
         cumulative_regret(Greedy(d1=4, d2=2), WORLD, 5)
 
 
-@pytest.mark.parametrize("learns_from", [None, 0, 2])
 @pytest.mark.parametrize("name", ["HyLinUCB", "as written", "HyThompson", "SupLinUCB", "HyRan"])
-def test_a_player_may_learn_from_the_reward_of_another_candidate(name: str, learns_from: int | None) -> None:
+def test_a_player_plays_as_choose_and_learn_do(name: str) -> None:
     policy, world = MAKERS[name](), Coming(3)
     noises = 0.1 * world.noise_stream(1).standard_normal(120)
     regret = [0.0]
     for shown, noise in zip(world.shown, noises, strict=True):
         choice = policy.choose(shown.x, shown.z, shown.arms)
         i = choice.index
-        j = i if learns_from is None else min(learns_from, len(shown.arms) - 1)
-        policy.learn(choice.arm, shown.x[i], shown.z[i], float(shown.means[j] + noise), receipt=choice.receipt)
+        policy.learn(choice.arm, shown.x[i], shown.z[i], float(shown.means[i] + noise), receipt=choice.receipt)
         regret.append(regret[-1] + (shown.means.max() - shown.means[i]))
     points = [1, 50, 120]
     for cuts in ((), (10, 11, 90)):
-        player = Player(MAKERS[name](), 1, learns_from)
+        player = Player(MAKERS[name](), 1)
         assert_array_equal(play([player], Coming(3, cuts), points, probes=(7,))[0], np.array(regret)[points])
         assert_same_state(player.policy, policy)
 
