@@ -374,15 +374,10 @@ def _is_record(data: Any) -> bool:
     return isinstance(data, Mapping) or (hasattr(data, "keys") and getattr(data, "ndim", 1) == 1)
 
 
-def _by_id(data: Any) -> bool:
-    """Return whether the data are a mapping of ids to dicts."""
-    return isinstance(data, Mapping) and bool(data) and all(isinstance(value, Mapping) for value in data.values())
-
-
 def _columns(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any]]:
     """Return the named columns of records or of a table."""
-    if _by_id(data):
-        data = list(data.values())
+    if isinstance(data, Mapping) and data and all(isinstance(value, Mapping) for value in data.values()):
+        data = list(data.values())  # by id
     table = data if isinstance(data, list) else narwhals.from_native(data, eager_only=True, pass_through=True)
     if isinstance(table, narwhals.DataFrame):
         if unknown := [name for name in names if name not in table.columns]:

@@ -226,18 +226,11 @@ def make_policy(
     horizon: int,
     seed: int | None = None,
 ) -> Policy:
-    """Make a policy from its name and its settings, for a problem of the given shape.
+    """Make a policy from what `parse_policy` returns, for a problem of the given shape.
 
-    Parameters
-    ----------
-    name, settings
-        As `parse_policy` returns them. `exploration` is a table with the key `kind`, such as ``{"kind": "AsWritten"}``.
-    d1, d2, arms, horizon, seed
-        The problem. The number of arms and of rounds are passed on to policies and coefficients that need them, unless
-        the settings say otherwise; the seed to wrapped policies too.
+    The number of arms and of rounds are passed on to policies and coefficients that need them, unless the settings say
+    otherwise; the seed to wrapped policies too. `exploration` is a table with the key `kind`.
 
-    Examples
-    --------
     >>> make_policy("EpsilonGreedy", {"policy": "Greedy", "epsilon": 0.2}, d1=2, d2=1, arms=5, horizon=100).policy
     Greedy(d1=2, d2=1, ridge=1.0): 0 arms known, 0 rewards learned
     """

@@ -66,13 +66,6 @@ class Choices(NamedTuple):
         The probability of each choice, or of each arm in its position; NaN where it is not estimated.
     receipts : list
         What `learn_batch` needs together with the rewards; None for most policies.
-
-    Examples
-    --------
-    >>> from hybandits import Greedy
-    >>> ranking = Greedy(d1=1, d2=0).rank([[1.0], [2.0], [3.0]], None, ["a", "b", "c"], 2)
-    >>> ranking.arms, ranking.propensities.tolist()
-    (['a', 'b'], [1.0, 1.0])
     """
 
     arms: list[Hashable]

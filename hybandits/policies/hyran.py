@@ -112,11 +112,7 @@ class HyRan(Policy):
         return self._table
 
     def ridges(self, count: int) -> tuple[FloatArray, FloatArray]:
-        """Return the ridges of the next `count` rounds: for choosing and for filling in.
-
-        Choosing uses 1 + lambda_t, where the 1 is the V = I that Algorithm 1 starts from, and filling in rewards uses
-        1 + sqrt(t - 1).
-        """
+        """Return the ridges of the next rounds: 1 + lambda_t for choosing, 1 + sqrt(t - 1) for filling in rewards."""
         t = np.arange(self._table.rounds + 1, self._table.rounds + count + 1, dtype=float)
         dimension = self.d1 + self.d2 * (self.arm_count or max(self._table.known, 1))
         if self.ridge_schedule == "experiments":

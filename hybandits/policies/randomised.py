@@ -90,15 +90,9 @@ class EpsilonGreedy(Policy):
             raise TypeError(f"policy must be a policy such as Greedy(d1=2, d2=1), got {checks.short(policy)}")
         self.epsilon = checks.share("epsilon", epsilon, "it is the share of random choices")
         self.policy = policy
+        self.receipt_is_of_the_round = policy.receipt_is_of_the_round  # type: ignore[misc]
+        self._counts_arms = policy._counts_arms  # type: ignore[misc]
         super().__init__(d1=policy.d1, d2=policy.d2, seed=seed)
-
-    @property
-    def receipt_is_of_the_round(self) -> bool:  # type: ignore[override]
-        return self.policy.receipt_is_of_the_round
-
-    @property
-    def _counts_arms(self) -> bool:  # type: ignore[override]
-        return self.policy._counts_arms
 
     @property
     def _table(self) -> ArmTable:  # type: ignore[override]

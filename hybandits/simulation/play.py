@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,15 +85,6 @@ def play(
         The rounds after which `probe` is called.
     progress : callable, optional
         Called with the number of rounds played since the last call, summed over players.
-
-    Examples
-    --------
-    >>> from hybandits import HyLinUCB, Uniform
-    >>> from hybandits.simulation.worlds import Synthetic
-    >>> players = [Player(HyLinUCB(d1=2, d2=1, noise=0.01)), Player(Uniform(d1=2, d2=1, seed=0))]
-    >>> regret = play(players, Synthetic(d1=2, d2=1, arms=3, seed=1), [100, 1000])
-    >>> regret.shape, bool(regret[0, -1] < regret[1, -1])
-    ((2, 2), True)
     """
     marks = np.asarray(points, np.int64)
     horizon = int(marks[-1])
@@ -106,7 +97,7 @@ def play(
         _check_dimensions(policy, world.d1, world.d2)
     streams = {trial: world.noise_stream(trial) for trial in trials}
     delay = delay_of(world)
-    late: list[deque[Late]] = [deque() for _ in players]
+    late: list[deque[Any]] = [deque() for _ in players]
     regret = np.empty((len(players), len(marks)))
     total = np.zeros(len(players))
     t = 0
@@ -195,18 +186,8 @@ def _play_checked(policy: Policy, rounds: Rounds, rewards: FloatArray, picks: Pi
         (compiled_loop(policy) or play_by_contract)(policy, rounds, rewards, picks)
 
 
-class Late(NamedTuple):
-    """Arguments of `learn` for a reward that is still to come."""
-
-    arm: Hashable
-    x: FloatArray
-    z: FloatArray
-    reward: float
-    receipt: Any
-
-
 def play_by_contract(
-    policy: Policy, rounds: Rounds, rewards: FloatArray, picks: Picks, late: deque[Late] | None = None, delay: int = 0
+    policy: Policy, rounds: Rounds, rewards: FloatArray, picks: Picks, late: deque[Any] | None = None, delay: int = 0
 ) -> None:
     """`play_rounds` by calls to `choose` and `learn`, without checks, for every policy; `late` holds late rewards."""
     waiting = deque() if late is None else late
@@ -218,9 +199,8 @@ def play_by_contract(
         x, z = rounds.features(t)
         choice = policy.choose(x, z, pool)
         i = picks[t] = choice.index
-        reward = float(rewards[t, i])
-        waiting.append(Late(choice.arm, x[i], z[i], reward, choice.receipt))
+        waiting.append((choice.arm, x[i], z[i], float(rewards[t, i]), choice.receipt))
         if len(waiting) > delay:
-            arrived = waiting.popleft()
-            if not math.isnan(arrived.reward):
-                policy.learn(arrived.arm, arrived.x, arrived.z, arrived.reward, receipt=arrived.receipt)
+            *row, receipt = waiting.popleft()
+            if not math.isnan(row[-1]):
+                policy.learn(*row, receipt=receipt)
