@@ -542,13 +542,13 @@ class Features:
         for side, needed in ((self._user, base != "das"), (self._arm, base != "disjoint")):
             if needed and not side.features and not constant:
                 raise ValueError(f'map "{base}" needs {side.what} features: name some, or leave constant at True')
-        made = self._map = FeatureMap(self.map, *(side.width for side in sides))
-        self.d1, self.d2 = made.d1, made.d2
+        self._map = FeatureMap(self.map, *(side.width for side in sides))
+        self.d1, self.d2 = self._map.d1, self._map.d2
         users, arms, pairs = (side.names for side in sides)
         products = [(a, b) for b in arms for a in users] if base != "disjoint" else []
         factors = ([name for name in product if name != CONSTANT] for product in products)
-        self.names_x = ["*".join(names) or CONSTANT for names in factors] + pairs * ("x" in made.pair_in)
-        self.names_z = {"das": arms, "shared": []}.get(base, users) + pairs * ("z" in made.pair_in)
+        self.names_x = ["*".join(names) or CONSTANT for names in factors] + pairs * ("x" in self._map.pair_in)
+        self.names_z = {"das": arms, "shared": []}.get(base, users) + pairs * ("z" in self._map.pair_in)
         self.user_columns, self.arm_columns = self._user.bare, self._arm.bare
 
     def __repr__(self) -> str:
@@ -645,12 +645,12 @@ class Features:
         u = self.user_vectors(users if self.user else len(v))
         if len(u) != len(v):
             raise ValueError(f"there are {len(u)} users and {len(v)} arms: pass one of each per row")
-        p, made = self._pairs_of(pairs, len(v)), self._map
-        products = v[:, :, None] * u[:, None, :] if made.base != "disjoint" else v[:, :0]
-        parts_x, parts_z = [products.reshape(len(v), -1)], [{"das": v, "shared": v[:, :0]}.get(made.base, u)]
+        p, base = self._pairs_of(pairs, len(v)), self._map.base
+        products = v[:, :, None] * u[:, None, :] if base != "disjoint" else v[:, :0]
+        parts_x, parts_z = [products.reshape(len(v), -1)], [{"das": v, "shared": v[:, :0]}.get(base, u)]
         if p is not None:
-            parts_x += [p] * ("x" in made.pair_in)
-            parts_z += [p] * ("z" in made.pair_in)
+            parts_x += [p] * ("x" in self._map.pair_in)
+            parts_z += [p] * ("z" in self._map.pair_in)
         return np.concatenate(parts_x, axis=1), np.concatenate(parts_z, axis=1)
 
     def to_dict(self) -> dict[str, Any]:

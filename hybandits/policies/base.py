@@ -86,7 +86,7 @@ def _after_fork_in_child() -> None:
     for policy in policies:
         policy._lock = new.setdefault(id(policy._lock), threading.RLock())
     for policy in policies:
-        policy._after_fork()
+        policy.reseed(None)
 
 
 if hasattr(os, "register_at_fork"):  # no thread changes a policy during the fork, so the new process gets whole models
@@ -583,10 +583,6 @@ class Policy(ABC):
         Give workers that start from the same file seeds of their own, or None for fresh entropy.
         """
         self._start_stream(seed)
-
-    def _after_fork(self) -> None:
-        """Draw other numbers than the process that this one was forked from."""
-        self.reseed(None)
 
     @synchronized
     def number_decisions(self, first: int) -> None:

@@ -198,9 +198,6 @@ class EpsilonGreedy(Policy):
         super().reseed(seed)
         self.policy.reseed(seed)
 
-    def _after_fork(self) -> None:
-        self._start_stream(None)  # the wrapped policy reseeds itself
-
     def start_delta(self) -> Self:
         return type(self)(self.policy.start_delta(), **self._config())
 

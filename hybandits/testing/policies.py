@@ -382,12 +382,13 @@ class PolicyConformance:
         assert fingerprint(restored) == fingerprint(straight)
         assert type(load(tmp_path / "middle.npz")) is type(straight)
 
-    def bad_choices(self, page: Page) -> list[tuple[tuple[Any, Any, Any], type[Exception], str]]:
-        """Arguments (x, z, arms) of calls that must fail, the errors, and their messages."""
+    def test_bad_candidates_are_refused_with_nothing_changed(self) -> None:
+        policy, page = self.make(4, 3, seed=0), Page(4, 3)
+        page.play(policy, 10)
         x, z = page.features()
         missing, large = x.copy(), z.copy()
         missing[2, 0], large[2, 0] = np.nan, 1e51
-        return [
+        bad: list[tuple[tuple[Any, Any, Any], type[Exception], str]] = [
             ((x[:4], z[:4], ARMS), ValueError, "arms has 5 ids but the features have 4 rows"),
             ((x, z, [*ARMS[:4], "a17"]), ValueError, "'a17' more than once"),
             ((x, z, set(ARMS)), TypeError, "arms must be a list of ids"),
@@ -400,29 +401,8 @@ class PolicyConformance:
             ((missing, z, ARMS), ValueError, r"x\[2, 0\] is nan"),
             ((x, large, ARMS), ValueError, r"z\[2, 0\] is 1e\+51.*rescale"),
         ]
-
-    def bad_feedback(self, page: Page) -> list[tuple[tuple[Any, Any, Any, Any], type[Exception], str]]:
-        """Arguments (arm, x, z, reward) of calls that must fail, the errors, and their messages."""
-        x, z = (part[0] for part in page.features(1))
-        spoiled = z.copy()
-        spoiled[-1] = np.nan
-        return [
-            (("a9", np.append(x, 1.0), z, 1.0), ValueError, "x has .* entries, expected"),
-            (("a9", x, z[None], 1.0), ValueError, "z must have 1 dimension"),
-            (("a9", None, z, 1.0), TypeError, "x is missing"),
-            (("new", x, spoiled, 1.0), ValueError, r"z\[.*\] is nan"),
-            (("new", x, z, np.inf), ValueError, "reward.* is inf"),
-            (("a9", x, z, "1"), TypeError, "reward must be a number"),
-            ((Choice("a9", 0, 0.0, 1.0, 1.0), x, z, 1.0), TypeError, r"pass choice\.arm"),
-            ((None, x, z, 1.0), TypeError, "arm is None"),
-            ((2.5, x, z, 1.0), TypeError, "of type float cannot be saved: use str, int or tuples"),
-        ]
-
-    def test_bad_candidates_are_refused_with_nothing_changed(self) -> None:
-        policy, page = self.make(4, 3, seed=0), Page(4, 3)
-        page.play(policy, 10)
         before = fingerprint(policy)
-        for arguments, error, message in self.bad_choices(page):
+        for arguments, error, message in bad:
             for call in (policy.choose, policy.predict, policy.propensities):
                 with pytest.raises(error, match=message):
                     call(*arguments)
@@ -439,8 +419,22 @@ class PolicyConformance:
     def test_bad_feedback_is_refused_with_nothing_changed(self) -> None:
         policy, page = self.make(4, 3, seed=0), Page(4, 3)
         page.play(policy, 10)
+        x, z = (part[0] for part in page.features(1))
+        spoiled = z.copy()
+        spoiled[-1] = np.nan
+        bad: list[tuple[tuple[Any, Any, Any, Any], type[Exception], str]] = [
+            (("a9", np.append(x, 1.0), z, 1.0), ValueError, "x has .* entries, expected"),
+            (("a9", x, z[None], 1.0), ValueError, "z must have 1 dimension"),
+            (("a9", None, z, 1.0), TypeError, "x is missing"),
+            (("new", x, spoiled, 1.0), ValueError, r"z\[.*\] is nan"),
+            (("new", x, z, np.inf), ValueError, "reward.* is inf"),
+            (("a9", x, z, "1"), TypeError, "reward must be a number"),
+            ((Choice("a9", 0, 0.0, 1.0, 1.0), x, z, 1.0), TypeError, r"pass choice\.arm"),
+            ((None, x, z, 1.0), TypeError, "arm is None"),
+            ((2.5, x, z, 1.0), TypeError, "of type float cannot be saved: use str, int or tuples"),
+        ]
         before = fingerprint(policy)
-        for arguments, error, message in self.bad_feedback(page):
+        for arguments, error, message in bad:
             with pytest.raises(error, match=message):
                 policy.learn(*arguments)
             assert fingerprint(policy) == before, message

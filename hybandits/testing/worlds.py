@@ -144,9 +144,9 @@ class WorldConformance:
         assert differing(first, other, EVERYTHING), "another seed gives another world, or other noise"
 
     def test_trials_share_their_rounds_unless_contexts_are_fresh_and_differ_by_noise(self, world: World) -> None:
-        one, other = (shown(world, self.horizon, trial) for trial in (0, 1))
-        assert bool(differing(one, other, CONTEXTS)) == world.fresh_contexts
-        first, second = (np.concatenate([each.rewards - each.means for each in rounds]) for rounds in (one, other))
+        trial, another = (shown(world, self.horizon, trial) for trial in (0, 1))
+        assert bool(differing(trial, another, CONTEXTS)) == world.fresh_contexts
+        first, second = (np.concatenate([each.rewards - each.means for each in rounds]) for rounds in (trial, another))
         if not first.any():
             pytest.skip("the world has no noise")
         n = min(len(first), len(second))
