@@ -45,13 +45,8 @@ class Interval(NamedTuple):
 def interval(values: FloatArray, units: NDArray[Any], confidence: float) -> Interval | None:
     """Student's interval of a mean over independent units; None if fewer than two units have a finite value.
 
-    Parameters
-    ----------
-    values, units : arrays of shape (runs,)
-        A value per run, and the unit that the run belongs to. Runs are averaged per unit first. Values that are not
-        finite are left out.
-    confidence : float
-        How often such intervals hold the mean, e.g. 0.95.
+    `values` has one value per run, `units` the unit that the run belongs to. Runs are averaged per unit first. Values
+    that are not finite are left out.
 
     Examples
     --------
@@ -329,10 +324,9 @@ def bernstein_by_fold(
     high: float,
     mean: tuple[float, float],
     level: float,
-    at: np.ndarray,
     apart: bool,
-) -> tuple[FloatArray, FloatArray]:
-    """`bernstein` for sums (blocks, folds): one sequence for all folds or, with `apart`, the average of one per fold.
+) -> tuple[float, float]:
+    """Last bounds of `bernstein` for sums (blocks, folds): of one sequence or, `apart`, the average of one per fold.
 
     The model of a fold is fitted on the other folds, later rounds included. Given these, the terms of one fold are a
     sequence as `bernstein` needs it, but the terms of all folds in turn are not. All folds' sequences hold at once.
@@ -341,17 +335,15 @@ def bernstein_by_fold(
     if not apart:
         columns = [column.sum(axis=1, keepdims=True) for column in columns]
     folds = columns[0].shape[1]
-    each = 1 - (1 - level) / folds
+    each, last = 1 - (1 - level) / folds, np.array([len(counts) - 1])
     bounds = np.array(
         [
-            bernstein(*(column[:, f] for column in columns), low=low, high=high, mean=mean, level=each, at=at)
+            bernstein(*(column[:, f] for column in columns), low=low, high=high, mean=mean, level=each, at=last)
             for f in range(folds)
         ]
     )
-    so_far = np.cumsum(columns[0], axis=0)[at]
-    share = so_far / np.maximum(so_far.sum(axis=1, keepdims=True), 1)
-    share[so_far.sum(axis=1) == 0] = 1 / folds
-    return (share * bounds[:, 0].T).sum(axis=1), (share * bounds[:, 1].T).sum(axis=1)
+    share = columns[0].sum(axis=0) / columns[0].sum()
+    return float((share * bounds[:, 0, 0]).sum()), float((share * bounds[:, 1, 0]).sum())
 
 
 def boundary(spread: FloatArray, scale: float, alpha: float) -> FloatArray:

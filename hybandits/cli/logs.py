@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -31,7 +29,7 @@ IntervalName = StrEnum("IntervalName", ["bootstrap", "bernstein"])
 
 LogArgument = Annotated[
     Path,
-    typer.Argument(help="A log: a folder written by convert, or raw files of Yahoo or Open Bandit.", metavar="LOG"),
+    typer.Argument(help="A log: a folder written by convert.", metavar="LOG"),
 ]
 Features = Annotated[
     str | None,
@@ -128,31 +126,24 @@ def _say_features(view: View) -> None:
         typer.echo(f"features: {name} leaves out the pair features of the log ({pair}); {name}+pair has them")
 
 
-@contextmanager
-def _viewed(path: Path, features: str | None, *, strict: bool = False) -> Iterator[View]:
-    """View a log, which is converted in a temporary folder first if it is raw."""
+def _viewed(path: Path, features: str | None) -> View:
     from hybandits.evaluation.view import View
-    from hybandits.logs.formats import opened
+    from hybandits.logs.store import Log
 
-    with ExitStack() as stack:
-        with bar("reading", None) as advance:
-            log, report = stack.enter_context(opened([path], strict=strict, progress=advance))
-        if report is not None and report.skipped:
-            print_account(report)
-        yield View(log, features=features)
+    return View(Log(path), features=features)
 
 
 def describe(
     log: LogArgument,
     features: Features = None,
-    strict: Strict = False,
 ) -> None:
     """Describe a log: arms over time, rewards, propensities and features."""
     with plain_errors():
         from hybandits.evaluation.describe import describe as describe_log
         from hybandits.report.terminal import print_description
 
-        with _viewed(log, features, strict=strict) as view, bar("reading", view.log.rounds) as advance:
+        view = _viewed(log, features)
+        with bar("reading", view.log.rounds) as advance:
             description = describe_log(view, progress=advance)
         print_description(replace(description, path=str(log)))
         _say_features(view)
@@ -167,30 +158,24 @@ def fit(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the policy's own draws.")] = 0,
     engine: EngineOption = "local",
     workers: Workers = None,
-    strict: Strict = False,
 ) -> None:
     """Teach a policy everything in a log, exactly and in one pass, and save it for use online."""
     with plain_errors():
-        from hybandits import HyRan, SupLinUCB
         from hybandits.evaluation import fit as fitting
         from hybandits.evaluation.targets import note_fit, policy_for
 
         if out.is_dir() or not out.parent.is_dir():
             raise ValueError(f"{out} cannot be written: give a file in a folder that exists")
-        with _viewed(log, features, strict=strict) as view:
-            stop = min(rounds or view.log.rounds, view.log.rounds)
-            fitted = policy_for(view, policy, horizon=stop, seed=seed)
-            with bar("fitting", stop) as advance:
-                if fitted.learns_from_sums:
-                    chosen_engine = make_engine(engine, workers)
-                    fitting.warm_start(fitted, fitting.collect(view, 0, stop, engine=chosen_engine, progress=advance))
-                else:
-                    fitting.learn_log(fitted, view, 0, stop, progress=advance)
-                    fitted.refresh()
-            note_fit(fitted, view, stop)
+        view = _viewed(log, features)
+        stop = min(rounds or view.log.rounds, view.log.rounds)
+        fitted = policy_for(view, policy, horizon=stop, seed=seed)
         name = type(fitted).__name__
-        if isinstance(fitted, HyRan | SupLinUCB):
-            _note(f"{name} did not choose the arms of the log: it has learned each round as if it had one candidate")
+        if not fitted.learns_from_sums:
+            raise ValueError(f"{name} learns from its own choices, not from a log: fit another policy")
+        with bar("fitting", stop) as advance:
+            statistics = fitting.collect(view, 0, stop, engine=make_engine(engine, workers), progress=advance)
+            fitting.warm_start(fitted, statistics)
+        note_fit(fitted, view, stop)
         fitted.save(out)
         typer.echo(
             f"wrote {out}: {name} with d1 = {fitted.d1}, d2 = {fitted.d2}, {stop:,} rounds of {len(fitted.arms)} arms"
@@ -238,7 +223,6 @@ def evaluate(
         list[str] | None,
         typer.Option("--import", help="Module of a saved policy's class. Repeat it for several.", metavar="MODULE"),
     ] = None,
-    strict: Strict = False,
 ) -> None:
     """Estimate the mean reward of policies on a log, with confidence intervals.
 
@@ -259,23 +243,23 @@ def evaluate(
             import_named(module)
         saved = {spec: load(spec) for spec in policy if spec.endswith(".npz")}
         common = targets.common_features(saved) if features is None else features
-        with _viewed(log, common, strict=strict) as view:
-            for spec in (spec for spec in saved if features is None and "features" not in saved[spec].notes):
-                _note(f"{spec} does not say how its features are built: using --features {view.map.name}")
-            stop = min(start + (rounds or view.log.rounds), view.log.rounds)
-            targets.check_fitted(saved, view)
-            plan = EvaluationPlan(
-                view, {spec: targets.target_for(view, spec, saved=saved, horizon=stop, seed=seed) for spec in policy},
-                estimators=None if estimators is None else _words(estimators), interval=interval.value, level=level,
-                seed=seed, clip=clip, keep=keep, start=start, stop=stop,
-                reward_range=reward_range,
-            )  # fmt: skip
-            with bar("evaluating", plan.total) as advance:
-                evaluation = plan.evaluate(make_engine(engine, workers), advance)
-            for spec in saved:
-                if start < (last := targets.rounds_learned(saved[spec], view)):
-                    note = f"{spec} has learned the first {last:,} rounds, so it looks better on them than it is"
-                    _note(f"{note}: evaluate it with --from {last}, or fit it to fewer")
+        view = _viewed(log, common)
+        for spec in (spec for spec in saved if features is None and "features" not in saved[spec].notes):
+            _note(f"{spec} does not say how its features are built: using --features {view.map.name}")
+        stop = min(start + (rounds or view.log.rounds), view.log.rounds)
+        targets.check_fitted(saved, view)
+        plan = EvaluationPlan(
+            view, {spec: targets.target_for(view, spec, saved=saved, horizon=stop, seed=seed) for spec in policy},
+            estimators=None if estimators is None else _words(estimators), interval=interval.value, level=level,
+            seed=seed, clip=clip, keep=keep, start=start, stop=stop,
+            reward_range=reward_range,
+        )  # fmt: skip
+        with bar("evaluating", plan.total) as advance:
+            evaluation = plan.evaluate(make_engine(engine, workers), advance)
+        for spec in saved:
+            if start < (last := targets.rounds_learned(saved[spec], view)):
+                note = f"{spec} has learned the first {last:,} rounds, so it looks better on them than it is"
+                _note(f"{note}: evaluate it with --from {last}, or fit it to fewer")
         if out is not None:
             write_text(out / "evaluation.json", json.dumps(evaluation.plain(), indent=1, allow_nan=False) + "\n")
         print_evaluation(evaluation)

@@ -128,7 +128,7 @@ def _use_logs(folder: Path) -> None:
     """Write small click logs, read them, and describe, fit, simulate and evaluate on one."""
     from hybandits.evaluation import Frozen, Learning, evaluate
     from hybandits.evaluation.describe import describe
-    from hybandits.evaluation.fit import collect, learn_log, least_squares, warm_start
+    from hybandits.evaluation.fit import collect, least_squares, warm_start
     from hybandits.evaluation.log_world import LogWorld, look_over
     from hybandits.evaluation.view import View
     from hybandits.logs.formats import reader_of
@@ -147,7 +147,8 @@ def _use_logs(folder: Path) -> None:
     model = least_squares(sums).model
     shape: dict[str, Any] = {"d1": view.d1, "d2": view.d2}
     policy = HyLinUCB(**shape, noise=0.5)
-    learn_log(policy, view, 0, 10)
+    batch = next(view.log.batches(0, 10))
+    policy.learn_batch(*view.rows(batch), batch.reward)
     for taught in (policy, HyIDS(**shape)):
         warm_start(taught, sums)
     look_over(view, model, 0, 10)

@@ -6,7 +6,7 @@ estimator, and `Diagnostics` of how well the log supports them.
 
 from hybandits.evaluation.api import INTERVALS, EvaluationPlan, Gathered, evaluate
 from hybandits.evaluation.estimators import ESTIMATORS, Estimator, Terms
-from hybandits.evaluation.results import Diagnostics, Difference, Estimate, Evaluation, Running
+from hybandits.evaluation.results import Diagnostics, Difference, Estimate, Evaluation
 from hybandits.evaluation.targets import (
     Always,
     ChoiceProbabilities,
@@ -19,6 +19,6 @@ from hybandits.evaluation.targets import (
 
 __all__ = [
     "ESTIMATORS", "INTERVALS", "Always", "ChoiceProbabilities", "Diagnostics", "Difference", "Estimate", "Estimator",
-    "Evaluation", "EvaluationPlan", "Frozen", "Gathered", "Learning", "Logged", "Running", "Target", "Terms",
+    "Evaluation", "EvaluationPlan", "Frozen", "Gathered", "Learning", "Logged", "Target", "Terms",
     "UniformChoice", "evaluate",
 ]  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ from hybandits.evaluation.passes import (
     terms_part,
 )
 from hybandits.evaluation.rejection import rejection_for
-from hybandits.evaluation.results import Diagnostics, Difference, Estimate, Evaluation, Running
+from hybandits.evaluation.results import Diagnostics, Difference, Estimate, Evaluation
 from hybandits.evaluation.targets import Learning, Target, target_of
 from hybandits.evaluation.view import View
 from hybandits.foundation import checks
@@ -42,12 +41,6 @@ from hybandits.policies.base import Policy
 
 INTERVALS = ("bootstrap", "bernstein")
 """The kinds of intervals; see `EvaluationPlan`."""
-
-POINTS = 200
-"""The largest number of points of a running estimate."""
-
-FEWEST = 10
-"""Blocks with a numerator other than 0 that the band of a running estimate needs."""
 
 TOO_LITTLE_SPREAD = (
     "No interval: almost all weighted rounds have the same reward, so their spread cannot be estimated. Give more "
@@ -96,11 +89,13 @@ def evaluate(
 
     Examples
     --------
-    >>> from hybandits.logs.formats import opened
+    >>> from hybandits.logs.formats import reader_of
+    >>> from hybandits.logs.report import ReadReport
+    >>> from hybandits.logs.store import convert
     >>> from hybandits.logs.synthetic import SyntheticLog
     >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
-    >>> with opened("clicks") as (log, _):
-    ...     evaluation = evaluate(View(log), {"uniform": "uniform"}, estimators=("ips",))
+    >>> log = convert(reader_of("clicks"), "log", ReadReport())
+    >>> evaluation = evaluate(View(log), {"uniform": "uniform"}, estimators=("ips",))
     >>> estimate = evaluation.of("uniform", "ips")
     >>> round(estimate.value, 3), 0 < estimate.low < estimate.value < estimate.high
     (0.082, True)
@@ -294,9 +289,6 @@ Key = tuple[str, str]
 
 Interval = tuple[float, float]
 
-Band = tuple[FloatArray, FloatArray]
-"""Lower and upper bounds after some blocks of rounds."""
-
 
 @dataclass
 class Gathered:
@@ -341,14 +333,7 @@ class Gathered:
     def _estimate(self, intervals: Bootstrap | Sequences, policy: LogSupport, each: Estimator) -> Estimate:
         key, first = (policy.name, each.name), self.policies[0]
         refusal = intervals.refusal(policy, each)
-        upper, lower = (np.cumsum(part) for part in self.ratios[key])
-        ends = np.unique(np.linspace(0, len(upper) - 1, min(POINTS, len(upper))).round().astype(int))
-        ends = ends[lower[ends] > 0]  # once it has support
-        low = high = None
-        band = np.full(len(ends), np.nan), np.full(len(ends), np.nan)
-        if refusal is None:
-            low, high = intervals.interval(policy, each)
-            band = intervals.band(policy, each, ends)
+        low, high = intervals.interval(policy, each) if refusal is None else (None, None)
         difference = None
         if policy is not first and (first.name, each.name) in self.ratios:
             gap = self.value(key) - self.value((first.name, each.name))
@@ -356,11 +341,9 @@ class Gathered:
             known = refusal is None and intervals.refusal(first, each) is None
             bounds = intervals.difference(policy, first, each) if known else (None, None)
             difference = Difference(first.name, gap, *bounds)
-        rounds = np.minimum((ends + 1) * self.plan.layout.size, self.plan.layout.rounds)
-        running = Running(rounds=rounds, weight=lower[ends], value=upper[ends] / lower[ends], low=band[0], high=band[1])
         return Estimate(
             *key, value=self.value(key), low=low, high=high, refusal=refusal, difference=difference,
-            notes=tuple(each.remarks(policy)), running=running,
+            notes=tuple(each.remarks(policy)),
         )  # fmt: skip
 
     def _diagnostics(self, policy: LogSupport) -> Diagnostics:
@@ -420,22 +403,6 @@ class Bootstrap:
     def interval(self, policy: LogSupport, each: Estimator) -> Interval:
         return self._bounds[policy.name, each.name]
 
-    def band(self, policy: LogSupport, each: Estimator, ends: np.ndarray) -> Band:
-        """A pointwise band by the normal approximation.
-
-        NaN for dm, whose model has seen all rounds, and where fewer than FEWEST numerators are not 0.
-        """
-        upper, lower = self.gathered.ratios[policy.name, each.name]
-        value = upper.sum() / lower.sum()
-        e = upper - value * lower  # centred, so that squares do not cancel
-        weight = np.cumsum(lower)[ends]
-        d = np.cumsum(e)[ends] / weight
-        squares = [np.cumsum(part)[ends] for part in (e * e, e * lower, lower * lower)]
-        error = np.sqrt(np.maximum(squares[0] - 2 * d * squares[1] + d * d * squares[2], 0.0)) / weight
-        half = NormalDist().inv_cdf((1 + self.level) / 2) * error
-        half[(np.cumsum(upper != 0)[ends] < FEWEST) | each.fitted_model] = np.nan
-        return value + d - half, value + d + half
-
     def difference(self, policy: LogSupport, first: LogSupport, each: Estimator) -> Interval:
         return self._differences[policy.name, each.name]
 
@@ -447,7 +414,7 @@ class Sequences:
         plan, self.level = gathered.plan, level
         if plan.reward_range is None:
             raise ValueError("interval='bernstein' needs the range of the rewards: give reward_range=(lowest, highest)")
-        self.rewards, self._last = plan.reward_range, np.array([plan.layout.blocks - 1])
+        self.rewards = plan.reward_range
         self.largest = min(math.inf if plan.clip is None else plan.clip, 1 / gathered.survey.smallest)
 
     def refusal(self, policy: LogSupport, each: Estimator) -> str | None:
@@ -457,28 +424,21 @@ class Sequences:
         return reason
 
     def interval(self, policy: LogSupport, each: Estimator) -> Interval:
-        return self._at_the_end(policy, each, self.level)
-
-    def band(self, policy: LogSupport, each: Estimator, ends: np.ndarray) -> Band:
-        return self.sequence(policy, each, self.level, ends)
+        return self._sequence(policy, each, self.level)
 
     def difference(self, policy: LogSupport, first: LogSupport, each: Estimator) -> Interval:
         """Bounds of the difference from those of both estimates, which hold together at this level."""
         apart = 1 - (1 - self.level) / 2
-        low, high = self._at_the_end(policy, each, apart)
-        other_low, other_high = self._at_the_end(first, each, apart)
+        low, high = self._sequence(policy, each, apart)
+        other_low, other_high = self._sequence(first, each, apart)
         return low - other_high, high - other_low
 
-    def _at_the_end(self, policy: LogSupport, each: Estimator, level: float) -> Interval:
-        low, high = self.sequence(policy, each, level, self._last)
-        return float(low[0]), float(high[0])
-
-    def sequence(self, policy: LogSupport, each: Estimator, level: float, at: np.ndarray) -> Band:
+    def _sequence(self, policy: LogSupport, each: Estimator, level: float) -> Interval:
         a, b, squares = policy.columns(each)
         low, high = self.rewards
         if not policy.logged and each.bounds is not None:
             low, high = each.bounds(*self.rewards, self.largest)
         return statistics.bernstein_by_fold(
-            b, a, squares, low=low, high=high, mean=self.rewards, level=level, at=at,
+            b, a, squares, low=low, high=high, mean=self.rewards, level=level,
             apart=each.modelled and not policy.logged,
         )  # fmt: skip

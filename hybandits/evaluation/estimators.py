@@ -1,8 +1,8 @@
 """Estimators of a policy's value: one record each, with its terms, its range, and when it is valid.
 
 To add an estimator, write an `Estimator`; `evaluate` takes it beside the names of `ESTIMATORS`. Its estimate is the
-ratio of two sums over rounds, of its numerators and its denominators; intervals, differences between policies and
-running estimates follow from them. Rules say when there is no estimate (`refused`), no bootstrap interval
+ratio of two sums over rounds, of its numerators and its denominators; intervals and differences between policies
+follow from them. Rules say when there is no estimate (`refused`), no bootstrap interval
 (`no_interval`) and no confidence sequence (`no_sequence`). The first that applies counts. No rule applies to the log's
 own policy, whose value is the mean reward.
 """
@@ -67,15 +67,14 @@ class Tally(NamedTuple):
     """The largest weight, and counts over all rounds.
 
     silent: rounds in which the policy shows nothing; padded: its probability on places that are filled up; certain: its
-    probability on other arms where the log's arm was certain; mixed: rounds with 0 < k < 1; clipped: weights that were
-    clipped; squares: the sum of k^2.
+    probability on other arms where the log's arm was certain; clipped: weights that were clipped; squares: the sum of
+    k^2.
     """
 
     largest: float = 0.0
     silent: float = 0.0
     padded: float = 0.0
     certain: float = 0.0
-    mixed: float = 0.0
     clipped: float = 0.0
     squares: float = 0.0
 
@@ -384,10 +383,8 @@ GUESSES = Rule(
     lambda p: p.unseen_share > GUESSED,
     "No interval: {p.unseen_words}, and the model can only guess their rewards.",
 )
-DRAWN = Rule(
-    lambda p: p.data.tally.mixed,
-    "No interval: a policy that chooses at random has no fixed set of matched rounds. Use ips, or "
-    "interval='bootstrap'.",
+WEIGHED = Rule(
+    lambda p: not p.learns, "No interval: replay weighs the rounds of a fixed policy. Use ips, or interval='bootstrap'."
 )
 ROUGH = Rule(
     lambda p: p.learns and not p.exact and p.rounds * p.survey.smallest,
@@ -395,10 +392,7 @@ ROUGH = Rule(
     "policy learned from tilted rounds and may have become another one. Exact: keep={p.survey.smallest:.4g}, which "
     "leaves about {value:,.0f} rounds to learn from.",
 )
-UNIFORM, UNEVEN = (
-    Rule(lambda p: p.rejection.rejects and not p.survey.uneven, "The log was uniform: {p.kept_words}."),
-    Rule(lambda p: p.rejection.rejects and p.survey.uneven, "The log was not uniform: {p.kept_words}."),
-)
+REJECTED = Rule(lambda p: p.rejection.rejects, "{p.kept_words}.")
 CLIPPED = Rule(
     lambda p: p.data.tally.clipped, "{value:,.0f} weights were clipped, so estimates that use them are biased."
 )
@@ -482,8 +476,8 @@ ESTIMATORS: dict[str, Estimator] = {
             usual_for=("learning",),
             refused=(*PROPENSITIES, OVERLAP_IN_REPLAY, MATCHED, KEPT),
             no_interval=(FEW_KEPT,),
-            no_sequence=(DRAWN,),
-            notes=(UNIFORM, UNEVEN),
+            no_sequence=(WEIGHED,),
+            notes=(REJECTED,),
         ),
         Estimator(
             name="ips",

@@ -4,7 +4,7 @@ Given an arm and its vector, features are linear in (u, 1), or (u, p, 1) with pa
 rows of a group (see `View`) are summed up by the triangular factor R of their rows (u, 1, r), which has R'R = sum
 (u, 1, r)(u, 1, r)'. Rows are rotated in, never squared, so no digits are lost. The rows of R stand for all rows of the
 group. Policies that learn their settings also need counts of features that are not 0, and the mean and the spread of
-the rewards. A policy that cannot learn from sums learns round by round with `learn_log`.
+the rewards.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from hybandits.estimators.ridge import HybridRidge
 from hybandits.evaluation.log_world import RewardModel
 from hybandits.evaluation.parts import Part, in_order, parts_of, round_range
 from hybandits.evaluation.view import View, view_of
-from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.features import fill
@@ -36,16 +35,9 @@ decimals, so sums that should be exactly 1 are off by 1e-6, and a fit in such a 
 class Statistics:
     """The rounds of a log summed up for the model; their size does not grow with the rounds.
 
-    Attributes
-    ----------
-    triangles : array of shape (groups, m + 2, m + 2)
-        The triangular factor of every group of the view, m being the length of (u, p).
-    counts, seen : arrays of shape (groups,) and (groups, m)
-        Rounds of every group, and in how many of them each feature of (u, p) was not 0.
-    reward_mean, reward_spread : float
-        The mean of all rewards, and the sum of their squared deviations from it.
-    left_out : int
-        Rounds that were left out, because the arm shown is not among the candidates as the view has them.
+    By group of the view: the triangular factor, the rounds, and in how many of them each feature of (u, p) was not 0.
+    `reward_spread` is the sum of squared deviations of rewards from their mean, `left_out` counts rounds whose arm is
+    not among the candidates as the view has them.
     """
 
     def __init__(self, view: View) -> None:
@@ -273,10 +265,10 @@ class Fitted(NamedTuple):
     """The standard deviation of the residuals."""
 
 
-def least_squares(statistics: Statistics, *, rcond: float = RCOND) -> Fitted:
+def least_squares(statistics: Statistics) -> Fitted:
     """The hybrid model that minimises the sum of squares; of all such models the one of least norm.
 
-    Directions weaker than `rcond`, relative to the strongest one, count as absent.
+    Directions weaker than RCOND, relative to the strongest one, count as absent.
 
     Notes
     -----
@@ -285,7 +277,6 @@ def least_squares(statistics: Statistics, *, rcond: float = RCOND) -> Fitted:
     the solutions are theta = theta_0 + N a for any a, beta_i = beta_i(theta_0) - P_i N a, N spanning what nothing
     determines; a minimises |theta|^2 + sum |beta_i|^2. Time and memory are linear in the number of arms.
     """
-    rcond = checks.positive("rcond", rcond, "it is the relative size below which a direction counts as absent")
     if statistics.rounds == 0:
         raise LogError("There are no rounds to fit the model to. Collect statistics of at least one round.")
     view = statistics.view
@@ -302,7 +293,7 @@ def least_squares(statistics: Statistics, *, rcond: float = RCOND) -> Fitted:
             own = _factor(own)
         if d2:
             left, values, right = np.linalg.svd(own[:, :d2], full_matrices=True)
-            k = int((values > rcond * values[0]).sum()) if len(values) and values[0] > 0 else 0
+            k = int((values > RCOND * values[0]).sum()) if len(values) and values[0] > 0 else 0
             turned = left.T @ own[:, d2:]
             solve = right[:k].T / values[:k] @ turned[:k]  # Z^+ (T | q)
             solved.append((int(a), solve[:, :d1], solve[:, d1]))
@@ -313,7 +304,7 @@ def least_squares(statistics: Statistics, *, rcond: float = RCOND) -> Fitted:
     if d1:
         left, values, right = np.linalg.svd(rest[:, :d1], full_matrices=True)
         largest = math.sqrt(max(float(np.linalg.eigvalsh(rows.x.T @ rows.x)[-1]), 0.0))
-        k = int((values > rcond * largest).sum())
+        k = int((values > RCOND * largest).sum())
         theta = right[:k].T @ (left.T[:k] @ rest[:, d1] / values[:k])
         null, rank = right[k:].T, rank + k
         missed = rest[:, d1] - rest[:, :d1] @ theta
@@ -366,8 +357,8 @@ def warm_start(policy: Policy, statistics: Statistics) -> None:
     """Teach a policy everything in the statistics, as if it had learned the rounds one by one (up to rounding).
 
     The policy must have d1 and d2 of the view and learn from sums (`Policy.learns_from_sums`), as all policies do
-    whose estimator is a ridge regression; for the others there is `learn_log`. A policy that learns its settings ends
-    up as if `refresh` had been called, too.
+    whose estimator is a ridge regression. A policy that learns its settings ends up as if `refresh` had been called,
+    too.
     """
     view = statistics.view
     if (policy.d1, policy.d2) != (view.d1, view.d2):
@@ -376,24 +367,10 @@ def warm_start(policy: Policy, statistics: Statistics) -> None:
             f"d2 = {view.d2}: construct the policy with d1={view.d1}, d2={view.d2}"
         )
     if not policy.learns_from_sums:
-        raise TypeError(f"{type(policy).__name__} cannot learn from sums: use learn_log, which goes round by round")
+        raise TypeError(f"{type(policy).__name__} learns from its own choices, not from a log: use another policy")
     assert isinstance(policy, RidgePolicy)
     rows = statistics.rows()
     policy.learn_summary(
         [view.names[a] for a in rows.arm], rows.x, rows.z, rows.reward, pulls=statistics.pulls(),
         moments=statistics.moments(),
     )  # fmt: skip
-
-
-def learn_log(
-    policy: Policy, view: View, start: int = 0, stop: int | None = None, *,
-    progress: Callable[[int], None] = lambda rounds: None,
-) -> None:  # fmt: skip
-    """Teach a policy the rounds start..stop-1 of a log one by one, for policies that cannot learn from sums."""
-    for batch in view.log.batches(start, stop):
-        for first in range(0, batch.rounds, 4096):
-            piece = batch.part(first, first + 4096)
-            inside = view.shown(piece) >= 0
-            arms, x, z = view.rows(Batch(*(column[inside] for column in piece)))
-            policy.learn_batch(arms, x, z, piece.reward[inside])
-            progress(piece.rounds)

@@ -20,19 +20,7 @@ from hybandits.simulation.rounds import Block
 
 @dataclass(frozen=True, kw_only=True)
 class RewardModel:
-    """Mean rewards x.theta + z.beta_arm.
-
-    Parameters
-    ----------
-    map : FeatureMap
-        Makes x and z from the vectors of a user, an arm and their pair.
-    theta : array of shape (d1,)
-        The shared part.
-    beta : array of shape (names, d2)
-        The arms' own parts. An arm without a name here has beta = 0.
-    names : sequence
-        The arms of the rows of beta.
-    """
+    """Mean rewards x.theta + z.beta_arm; row i of beta is that of the arm names[i], and beta = 0 for other arms."""
 
     map: FeatureMap
     theta: FloatArray
@@ -66,16 +54,11 @@ class RewardModel:
             weights[:, du:] += own[:, -self.map.pair :]
         return weights, constant
 
-    def per_entry(self, view: View) -> tuple[FloatArray, FloatArray]:
-        """Weights (entries, m) and constant (entries,) of a view: `per_group` for every entry."""
-        weights, constant = self.per_group(view)
-        return np.ascontiguousarray(weights[view.group]), constant[view.group]
-
     def means(self, view: View, batch: Batch, weights: FloatArray, constant: FloatArray) -> FloatArray:
-        """The mean reward of every candidate by `per_entry`, (rounds, most candidates), -inf beyond the last one."""
+        """The mean reward of every candidate by `per_group`, (rounds, most candidates), -inf beyond the last one."""
         sizes = view.sizes[batch.pool]
         out = np.full((batch.rounds, int(sizes.max())), -np.inf)
-        mean_rewards(batch.user, view.pair(batch), batch.pool, view.offsets, weights, constant, out)
+        mean_rewards(batch.user, view.pair(batch), batch.pool, view.offsets, view.group, weights, constant, out)
         return out
 
     def plain(self) -> dict[str, Any]:
@@ -95,28 +78,28 @@ class RewardModel:
 
 
 @kernel
-def mean_reward(user, pair, t, k, weights, constant, entry):  # type: ignore[no-untyped-def]
-    """(u_t, p_tk) . weights_e + constant_e, for candidate k of round t, which is entry e."""
-    total = constant[entry]
+def mean_reward(user, pair, t, k, weights, constant, group):  # type: ignore[no-untyped-def]
+    """(u_t, p_tk) . weights_g + constant_g, for candidate k of round t, which is in group g."""
+    total = constant[group]
     du = user.shape[1]
     for i in range(du):
-        total += user[t, i] * weights[entry, i]
+        total += user[t, i] * weights[group, i]
     for i in range(pair.shape[2]):
-        total += pair[t, k, i] * weights[entry, du + i]
+        total += pair[t, k, i] * weights[group, du + i]
     return total
 
 
 @kernel
-def mean_rewards(user, pair, pool, offsets, weights, constant, out):  # type: ignore[no-untyped-def]
+def mean_rewards(user, pair, pool, offsets, group, weights, constant, out):  # type: ignore[no-untyped-def]
     """out[t, k] = `mean_reward` of candidate k of round t."""
     for t in range(user.shape[0]):
         first = offsets[pool[t]]
         for k in range(offsets[pool[t] + 1] - first):
-            out[t, k] = mean_reward(user, pair, t, k, weights, constant, first + k)
+            out[t, k] = mean_reward(user, pair, t, k, weights, constant, group[first + k])
 
 
 @kernel
-def uniform_choice_regret(user, pair, pool, offsets, weights, constant):  # type: ignore[no-untyped-def]
+def uniform_choice_regret(user, pair, pool, offsets, group, weights, constant):  # type: ignore[no-untyped-def]
     """The sum over rounds of the best candidate's mean reward minus the average one."""
     lost = 0.0
     for t in range(user.shape[0]):
@@ -125,7 +108,7 @@ def uniform_choice_regret(user, pair, pool, offsets, weights, constant):  # type
         best = -np.inf
         total = 0.0
         for k in range(count):
-            mean = mean_reward(user, pair, t, k, weights, constant, first + k)
+            mean = mean_reward(user, pair, t, k, weights, constant, group[first + k])
             best = max(best, mean)
             total += mean
         lost += best - total / count
@@ -133,21 +116,7 @@ def uniform_choice_regret(user, pair, pool, offsets, weights, constant):  # type
 
 
 class LogWorld:
-    """A world that plays the rounds of a log, with rewards by a model: the model's mean plus Gaussian noise.
-
-    Parameters
-    ----------
-    view : View
-        The log with its features.
-    model : RewardModel
-        The mean rewards. For an arm that it does not name, the mean is x.theta.
-    start : int
-        The first round to play.
-    noise : float
-        Standard deviation of the noise.
-    seed : int
-        Seed of the noise.
-    """
+    """A world that plays the rounds of a log from round `start` on, with rewards by a model plus Gaussian noise."""
 
     fresh_contexts = False
 
@@ -181,10 +150,10 @@ class LogWorld:
                 "Lower the horizon."
             )
         expand = Expander(self.view)
-        entries = self.model.per_entry(self.view)
+        model = self.model.per_group(self.view)
         for batch in self.view.log.batches(self.start, self.start + horizon):
             for piece, rounds in expand(batch):
-                means = self.model.means(self.view, piece, *entries)
+                means = self.model.means(self.view, piece, *model)
                 yield Block(rounds, means, means.max(axis=1))
 
     def noise_stream(self, trial: int = 0) -> np.random.Generator:
@@ -197,11 +166,12 @@ def look_over(
 ) -> tuple[list[Hashable], float]:
     """The candidates of rounds start..stop-1, and the expected regret of uniform choice, in one pass over them."""
     pools = np.zeros(len(view.sizes), bool)
-    entries = model.per_entry(view)
+    weights, constant = model.per_group(view)
     lost = 0.0
     for batch in view.log.batches(start, stop):
         pools[batch.pool] = True
-        lost += uniform_choice_regret(batch.user, view.pair(batch), batch.pool, view.offsets, *entries)
+        pair = view.pair(batch)
+        lost += uniform_choice_regret(batch.user, pair, batch.pool, view.offsets, view.group, weights, constant)
         progress(batch.rounds)
     shown = np.repeat(pools, view.sizes)
     return [view.names[a] for a in np.unique(view.arm[shown])], lost

@@ -37,7 +37,6 @@ from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.features import fill
 from hybandits.logs.store import Batch
-from hybandits.simulation.rounds import Rounds
 
 
 class LogPart(NamedTuple):
@@ -73,82 +72,76 @@ ROUND = np.dtype([(name, float) for name in ("total", "match", "padded", "direct
 
 def terms_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
     """The survey of a part, and the terms of all policies summed up by block."""
-    walk = Walk(task)
-    layout, start, blocks = task.layout, task.part.start, task.layout.touched(task.part.start, task.part.stop)
-    for batch in walk.view.log.batches(start, task.part.stop):
-        if not walk.learns:
-            walk.survey.add(walk.view, batch)
-        for piece, rounds in walk.expander(batch, start):
+    view, layout, start = view_of(task.part.view), task.layout, task.part.start
+    blocks = layout.touched(start, task.part.stop)
+    shape = (len(view.group_arm), view.map.user_and_pair + 1) if task.features else (0, 0)
+    size = blocks.stop - blocks.start, layout.folds, len(view.names), len(task.terms)
+    sums = [BlockSums.empty(*size, shape) for _ in task.targets]
+    choices = [
+        target.playing(view, task.rejection) if isinstance(target, Learning) else target.prepared(view)
+        for target in task.targets
+    ]
+    survey, expander, learns = Survey.of(view), Expander(view), isinstance(task.targets[0], Learning)
+    model = stacked(task.models, view) if task.models else (np.zeros((1, 1, 1)), np.zeros((1, 1)))
+    for batch in view.log.batches(start, task.part.stop):
+        if not learns:
+            survey.add(view, batch)
+        for piece, rounds in expander(batch, start):
             # Without a model there is no need for folds.
             fold = layout.fold(start, piece.rounds) if task.models else np.zeros(piece.rounds, np.int64)
             block = layout.block(start, piece.rounds) - blocks.start
-            terms = [walk.terms(j, piece, rounds, start, fold) for j in range(len(task.targets))]
-            for each, sums in zip(terms, walk.sums, strict=True):
-                add_up(columns_of(task.terms, each), block, fold, sums.sums)
+            for target, choose, each in zip(task.targets, choices, sums, strict=True):
+                if isinstance(target, Logged):  # its value is the mean reward, whatever the estimator
+                    ones = np.ones(piece.rounds)
+                    each.tally = each.tally.plus(Tally(largest=1.0))
+                    terms = Terms(piece.reward, ones, ones, ones, piece.reward, piece.reward, piece.reward)
+                else:
+                    pi = np.ascontiguousarray(choose(piece, rounds), dtype=np.float64)
+                    terms = terms_of(task, view, target, pi, piece, start, fold, model, each)
+                add_up(columns_of(task.terms, terms), block, fold, each.sums)
             start += piece.rounds
             report(piece.rounds)
-    return walk.survey, walk.sums
+    return survey, sums
 
 
-class Walk:
-    """Policies on their way through a part of a log, and their sums."""
-
-    def __init__(self, task: LogPart) -> None:
-        self.task, self.view = task, view_of(task.part.view)
-        view, layout, blocks = self.view, task.layout, task.layout.touched(task.part.start, task.part.stop)
-        self.learns = isinstance(task.targets[0], Learning)
-        self.survey, self.expander = Survey.of(view), Expander(view)
-        shape = (len(view.group_arm), view.map.user_and_pair + 1) if task.features else (0, 0)
-        self.sums, self.choices = [], []
-        for target in task.targets:
-            size = blocks.stop - blocks.start, layout.folds, len(view.names), len(task.terms)
-            self.sums.append(BlockSums.empty(*size, shape))
-            playing = target.playing(view, task.rejection) if isinstance(target, Learning) else target.prepared(view)
-            self.choices.append(playing)
-        self.weights, self.constant = np.zeros((1, 1, 1)), np.zeros((1, 1))
-        if task.models:
-            self.weights, self.constant = stacked(task.models, view)
-
-    def terms(self, j: int, piece: Batch, rounds: Rounds, start: int, fold: np.ndarray) -> Terms:
-        """The terms of policy j in some rounds; what else is counted is added to its sums."""
-        task, view, target, sums = self.task, self.view, self.task.targets[j], self.sums[j]
-        if isinstance(target, Logged):  # its value is the mean reward, whatever the estimator
-            ones = np.ones(piece.rounds)
-            sums.tally = sums.tally.plus(Tally(largest=1.0))
-            return Terms(piece.reward, ones, ones, ones, piece.reward, piece.reward, piece.reward)
-        n, counts, first = piece.rounds, view.sizes[piece.pool], view.offsets[piece.pool]
-        pi = np.ascontiguousarray(self.choices[j](piece, rounds), dtype=np.float64)
-        if pi.shape != (n, int(counts.max())):
-            raise ValueError(
-                f"{target} gives probabilities of shape {pi.shape} for {n} rounds of at most {counts.max()} "
-                "candidates: give one row per round and one column per candidate"
-            )
-        shown = np.where(piece.chosen < counts, piece.chosen, -1).astype(np.int64)
-        pair, real = view.pair(piece), view.log.pools.sizes[piece.pool]
-        out = np.zeros(n, ROUND)
-        wrong = add_choices(
-            pi, counts, real, shown, piece.user, pair, first, view.group, view.arm, self.weights, self.constant, fold,
-            bool(task.models), task.low, task.high, out, sums.mass, sums.eligible,
-        )  # fmt: skip
-        if wrong >= 0:
-            raise ValueError(
-                f"{target} gives the candidates of round {start + wrong} the probabilities "
-                f"{checks.short(pi[wrong, : counts[wrong]].tolist())}: they must be at least 0 and sum up to 1"
-            )
-        if task.features:
-            add_features(pi, counts, piece.user, pair, first, view.group, fold, sums.features)
-        p, match, total = piece.propensity, out["match"], out["total"]
-        weight = np.divide(match, p, out=np.zeros(n), where=(p > 0) & (p <= 1))
-        clipped = weight > task.clip
-        weight[clipped] = task.clip
-        kept = match * (task.rejection.drawn(start, p) if self.learns else task.rejection.chance(p))
-        others = np.where((p == 1.0) & (total - match > 1e-9), total - match, 0.0)
-        tally = Tally(
-            largest=weight.max(), silent=(total == 0.0).sum(), padded=out["padded"].sum(), certain=others.sum(),
-            mixed=((kept > 0.0) & (kept < 1.0)).sum(), clipped=clipped.sum(), squares=float(kept @ kept),
-        )  # fmt: skip
-        sums.tally = sums.tally.plus(Tally(*map(float, tally)))
-        return Terms(piece.reward, match, weight, kept, out["direct"], out["within"], out["shown"])
+def terms_of(
+    task: LogPart, view: View, target: Target | Learning, pi: FloatArray, piece: Batch, start: int, fold: np.ndarray,
+    model: tuple[FloatArray, FloatArray], sums: BlockSums,
+) -> Terms:  # fmt: skip
+    """The terms of a policy in some rounds from its choice probabilities; the rest is added to its sums."""
+    n, counts, first = piece.rounds, view.sizes[piece.pool], view.offsets[piece.pool]
+    if pi.shape != (n, int(counts.max())):
+        raise ValueError(
+            f"{target} gives probabilities of shape {pi.shape} for {n} rounds of at most {counts.max()} candidates: "
+            "give one row per round and one column per candidate"
+        )
+    shown = np.where(piece.chosen < counts, piece.chosen, -1).astype(np.int64)
+    pair, real = view.pair(piece), view.log.pools.sizes[piece.pool]
+    out = np.zeros(n, ROUND)
+    wrong = add_choices(
+        pi, counts, real, shown, piece.user, pair, first, view.group, view.arm, *model, fold, bool(task.models),
+        task.low, task.high, out, sums.mass, sums.eligible,
+    )  # fmt: skip
+    if wrong >= 0:
+        raise ValueError(
+            f"{target} gives the candidates of round {start + wrong} the probabilities "
+            f"{checks.short(pi[wrong, : counts[wrong]].tolist())}: they must be at least 0 and sum up to 1"
+        )
+    if task.features:
+        add_features(pi, counts, piece.user, pair, first, view.group, fold, sums.features)
+    p, match, total = piece.propensity, out["match"], out["total"]
+    weight = np.divide(match, p, out=np.zeros(n), where=(p > 0) & (p <= 1))
+    clipped = weight > task.clip
+    weight[clipped] = task.clip
+    rejection = task.rejection
+    kept = match * (rejection.drawn(start, p) if isinstance(target, Learning) else rejection.chance(p))
+    others = np.where((p == 1.0) & (total - match > 1e-9), total - match, 0.0)
+    tally = Tally(
+        largest=weight.max(), silent=(total == 0.0).sum(), padded=out["padded"].sum(), certain=others.sum(),
+        clipped=clipped.sum(), squares=float(kept @ kept),
+    )  # fmt: skip
+    sums.tally = sums.tally.plus(Tally(*map(float, tally)))
+    return Terms(piece.reward, match, weight, kept, out["direct"], out["within"], out["shown"])
 
 
 @kernel

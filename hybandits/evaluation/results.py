@@ -1,29 +1,11 @@
-"""The result of an evaluation: estimates, differences, running estimates and diagnostics, all fit for JSON."""
+"""The result of an evaluation: estimates, differences and diagnostics, all fit for JSON."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from hybandits.foundation import checks
-from hybandits.foundation.checks import FloatArray
-
-
-@dataclass(frozen=True, kw_only=True)
-class Running:
-    """An estimate along the log, as it was after the first `rounds` rounds.
-
-    `weight` is its denominator so far: rounds, matched rounds, or the sum of weights. `low` and `high` are NaN where
-    there is no band.
-    """
-
-    rounds: np.ndarray
-    weight: FloatArray
-    value: FloatArray
-    low: FloatArray
-    high: FloatArray
 
 
 @dataclass(frozen=True)
@@ -54,8 +36,6 @@ class Estimate:
         What to know about this estimate, such as how many rounds replay has kept.
     difference : Difference or None
         To the first policy; None for the first policy itself.
-    running : Running or None
-        The estimate along the log.
     """
 
     policy: str
@@ -66,7 +46,6 @@ class Estimate:
     refusal: str | None = None
     notes: tuple[str, ...] = ()
     difference: Difference | None = None
-    running: Running | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,8 +122,4 @@ class Evaluation:
 
     def plain(self) -> dict[str, Any]:
         """As values that JSON can hold."""
-        plain = asdict(self)
-        for estimate in plain["estimates"]:
-            for name, column in (estimate["running"] or {}).items():
-                estimate["running"][name] = [None if value != value else value for value in column.tolist()]
-        return plain
+        return asdict(self)

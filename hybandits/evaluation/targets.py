@@ -96,14 +96,14 @@ class Logged:
 class _Saved:
     """A policy as the bytes of its file, which any process can read. The policy itself is not changed."""
 
-    def __init__(self, policy: Policy, *, features: str | None = None) -> None:
+    def __init__(self, policy: Policy) -> None:
         if not isinstance(policy, Policy):
             raise TypeError(
                 f"{type(self).__name__} takes a policy, got {checks.short(policy)}: pass e.g. HyLinUCB(d1=36, d2=6)"
             )
         self.d1, self.d2 = policy.d1, policy.d2
         self.kind = type(policy).__name__
-        self.features: str | None = policy.notes.get("features") if features is None else features
+        self.features: str | None = policy.notes.get("features")
         self._classes = _classes(policy)  # pickled by name: a worker imports what the bytes refer to
         self._bytes = policy.to_bytes()
 
@@ -128,15 +128,7 @@ def _classes(policy: Policy) -> tuple[type[Policy], ...]:
 
 
 class Learning(_Saved):
-    """A policy that learns as it goes, for replay. A copy plays and learns; the policy itself is not changed.
-
-    Parameters
-    ----------
-    policy : Policy
-        The policy as it is before the first round.
-    features : str, optional
-        As for `Frozen`.
-    """
+    """A policy that learns as it goes, for replay. A copy plays and learns; the policy itself is not changed."""
 
     def playing(self, view: View, rejection: Rejection) -> ChoiceProbabilities:
         """The function that plays rounds one after the other, in order, and learns those that match and are kept.
@@ -162,18 +154,10 @@ class Learning(_Saved):
 class Frozen(_Saved):
     """A policy as it is now, which learns nothing more. The policy itself is not changed.
 
-    Parameters
-    ----------
-    policy : Policy
-        The policy to freeze.
-    features : str, optional
-        The feature map of the policy. By default the one that it was fitted with, if it was, and otherwise the view's.
-
-    Notes
-    -----
-    The frozen policy has met all arms of the log before the first round, so no choice depends on the rounds before. The
-    probabilities of `HyThompson` and `HyIDS` are shares of draws (`propensity_draws` of them, or 100), a function of
-    the policy's seed and the number of the round: they are unbiased, and their noise is part of the interval.
+    Its features are those that it was fitted with, if it was, and otherwise the view's. It has met all arms of the log
+    before the first round, so no choice depends on the rounds before. The probabilities of `HyThompson` and `HyIDS` are
+    shares of draws (`propensity_draws` of them, or 100), a function of the policy's seed and the number of the round:
+    they are unbiased, and their noise is part of the interval.
     """
 
     def prepared(self, view: View) -> ChoiceProbabilities:

@@ -200,45 +200,17 @@ class KnownArms(NamedTuple):
     file: Path | str | None
 
 
-class _Candidates(NamedTuple):
-    """For every row: its pool, the place in it of the arm shown, how many candidates it has, their pair features."""
-
-    pool: np.ndarray
-    chosen: np.ndarray
-    sizes: np.ndarray
-    pair: FloatArray
-
-
 def table_files(paths: Paths) -> InputFiles:
     """List the CSV and Parquet files among some paths and in their folders; every folder must have at least one."""
     return list_files(paths, lambda name: name.lower().endswith(SUFFIXES), ", ".join(f"*{end}" for end in SUFFIXES))
 
 
 class ColumnsReader:
-    """Reads a user's own log.
+    """Reads a user's own log: CSV or Parquet files in their order, or folders of such files, by name.
 
-    Parameters
-    ----------
-    paths : path or several paths
-        CSV or Parquet files in their order, or folders of such files, which are read in the order of their names.
-    mapping : Mapping
-        The meaning of the columns.
-
-    Attributes
-    ----------
-    files, ignored
-        The files to read, and what is not read in the given folders: path to reason.
-    about : dict
-        `columns`: the named features that the columns were made from, as `hybandits.Features.to_dict` has them. For the
-        other attributes see `hybandits.logs.store.Reader`.
-
-    Notes
-    -----
-    The ids of arms are integers if all of them are whole numbers (see `hybandits.logs.store.id_of`; a whole float
-    counts as one), otherwise strings. A text column of a Parquet file stays text.
-
-    Unless an arms' file lists the arms, and if columns are categorical, the files are read twice: first for the arms
-    and categories, then for the rounds.
+    The ids of arms are integers if all of them are whole numbers (a whole float counts as one), otherwise strings. A
+    text column of a Parquet file stays text. Unless an arms' file lists the arms, and if columns are categorical, the
+    files are read twice: first for the arms and categories, then for the rounds.
     """
 
     kind = "columns"
@@ -286,7 +258,6 @@ class ColumnsReader:
 
     @staticmethod
     def recognises(path: Path, start: bytes) -> bool:
-        """Return whether a file that begins like this may be a log of this format."""
         return start.startswith(b"PAR1") or path.name.lower().endswith(SUFFIXES)
 
     def _columns_by_arm(self, pattern: str) -> dict[str, str]:
@@ -389,26 +360,28 @@ class ColumnsReader:
             else:
                 text = rows.text(name)
                 user.append(self._hots[name].matrix(text) if name in self._hots else np.empty((rows.n, 0)))
-        candidates = self._among(rows, arm, tables)
+        pool, chosen, sizes, pair = self._candidates(rows, arm, tables)
         if m.uniform:
-            propensity = 1.0 / candidates.sizes
+            propensity = 1.0 / sizes
         good = rows.good
         return Batch(
             time=time[good],
-            pool=candidates.pool[good].astype(np.int32),
-            chosen=candidates.chosen[good].astype(np.int32),
+            pool=pool[good].astype(np.int32),
+            chosen=chosen[good].astype(np.int32),
             reward=reward[good],
             propensity=propensity[good],
             user=np.concatenate(user, axis=1)[good],
-            pair=candidates.pair[good],
+            pair=pair[good],
         )
 
-    def _among(self, rows: Rows, arm: pa.Array, tables: Tables) -> _Candidates:
-        """The candidates of every row: those that it lists, or else all arms."""
+    def _candidates(
+        self, rows: Rows, arm: pa.Array, tables: Tables
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, FloatArray]:
+        """By row: the pool, the place in it of the arm shown, the number of candidates, and their pair features."""
         m, distinct = self.mapping, dict[tuple[str, ...], int]()
         if m.candidates is None and self._arms is None:  # the arms are still to be collected
             nothing = np.zeros(rows.n, np.int64)
-            return _Candidates(nothing, nothing, np.ones(rows.n), np.empty((rows.n, 0, 0)))
+            return nothing, nothing, np.ones(rows.n), np.empty((rows.n, 0, 0))
         if m.candidates is None:
             distinct[tuple(self._arms or ())] = 0
             codes = np.zeros(rows.n, np.int64)
@@ -439,7 +412,7 @@ class ColumnsReader:
         for code in dict.fromkeys(codes[rows.good].tolist()):
             entered[code] = self._enter(parsed[code], tables)
         sizes = np.array([max(len(names), 1) for names in parsed], float)
-        return _Candidates(entered[codes], chosen, sizes[codes], pair)
+        return entered[codes], chosen, sizes[codes], pair
 
     def _pairs(self, rows: Rows, name: str, lists: list[list[str]], codes: np.ndarray) -> FloatArray:
         """A pair feature of every row's candidates, which are lists[codes[row]]; 0 beyond the last.

@@ -1,19 +1,14 @@
-"""Logs of every format: recognise the format, find its reader, and open raw logs as if they had been converted."""
+"""Logs of every format: recognise the format and find its reader."""
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from hybandits.foundation.checks import nearest, short
 from hybandits.logs.columns import ColumnsReader, Mapping
 from hybandits.logs.files import Paths, given_paths, read_start
 from hybandits.logs.openbandit import OpenBanditReader
-from hybandits.logs.report import ReadReport
-from hybandits.logs.store import HEADER, Log, LogError, Reader, convert
+from hybandits.logs.store import HEADER, LogError, Reader
 from hybandits.logs.yahoo import YahooReader
 
 READERS: dict[str, Any] = {"yahoo": YahooReader, "openbandit": OpenBanditReader, "columns": ColumnsReader}
@@ -48,15 +43,8 @@ def detect_format(paths: Paths) -> str:
 def reader_of(paths: Paths, *, format: str | None = None, mapping: Mapping | None = None) -> Reader:
     """Find the reader of a raw log, to be passed to `convert`.
 
-    Parameters
-    ----------
-    paths : path or several paths
-        Files, or folders of files.
-    format : str, optional
-        "yahoo" (R6A and R6B), "openbandit" or "columns" (CSV and Parquet of your own). By default the content decides,
-        or a mapping means "columns".
-    mapping : Mapping, optional
-        The meaning of the columns. The format "columns" needs it; no other takes it.
+    By default the content decides which of READERS it is, or a mapping means "columns". The format "columns" needs a
+    mapping; no other takes it.
     """
     listed = given_paths(paths)
     if format is None:
@@ -70,20 +58,3 @@ def reader_of(paths: Paths, *, format: str | None = None, mapping: Mapping | Non
         raise ValueError(f"only the format columns takes a mapping, got format {format!r}: leave one of them out")
     reader: Reader = READERS[format](listed)
     return reader
-
-
-@contextlib.contextmanager
-def opened(
-    paths: Paths, *, strict: bool = False, progress: Callable[[int], None] = lambda read: None
-) -> Iterator[tuple[Log, ReadReport | None]]:
-    """Open any log: a converted one as it is (with None), a raw one converted for as long as the context lasts."""
-    listed = given_paths(paths)
-    if any((path / HEADER).is_file() for path in listed):
-        if len(listed) > 1:
-            raise ValueError(f"a converted log is given with others, got {len(listed)} paths: give it alone")
-        yield Log(listed[0]), None
-        return
-    reader = reader_of(listed)
-    report = ReadReport(strict=strict)
-    with tempfile.TemporaryDirectory(prefix="hybandits-", ignore_cleanup_errors=True) as folder:
-        yield convert(reader, Path(folder) / "log", report, progress), report

@@ -48,7 +48,6 @@ class OpenBanditReader(ColumnsReader):
 
     @staticmethod
     def recognises(path: Path, start: bytes) -> bool:
-        """Return whether a file lies in the folder of a campaign."""
         return (path.parent / ITEMS).is_file()
 
     def _batch(self, rows: Rows, tables: Tables) -> Batch:

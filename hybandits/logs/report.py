@@ -15,15 +15,9 @@ class ReadError(Exception):
 class ReadReport:
     """Counts of the lines read, the rounds that came of them, and the lines skipped by reason.
 
-    A reader reports to it; afterwards `lines == rounds + skipped`. If `strict`, the first line that cannot be used
-    raises ReadError instead.
-
-    Attributes
-    ----------
-    reasons, examples
-        The lines skipped for each reason, and the first of them in words.
-    sources : list of dict
-        Every file with its lines and rounds, or with the reason why it was ignored.
+    A reader reports to it; afterwards `lines == rounds + skipped`. `reasons` counts the lines skipped for each reason,
+    `examples` has the first of them in words, and `sources` every file with its lines and rounds, or with the reason
+    why it was ignored. If `strict`, the first line that cannot be used raises ReadError instead.
     """
 
     def __init__(self, *, strict: bool = False) -> None:

@@ -62,16 +62,8 @@ def id_of(text: str) -> Id:
 class Batch(NamedTuple):
     """Consecutive rounds of a log, column by column.
 
-    Attributes
-    ----------
-    time, pool, chosen : array of int
-        As on disk; `NO_TIME` where the time is not known.
-    reward, propensity : array of float
-        As on disk; NaN where the propensity is not known.
-    user : array of float, shape (rounds, features)
-        The users' vectors.
-    pair : array of float, shape (rounds, at least the most candidates, pair features)
-        The pair features of every candidate, in the order of its list; 0 beyond a round's last one.
+    The columns are as on disk, with `NO_TIME` and NaN for missing times and propensities. `user` is (rounds, features),
+    `pair` (rounds, at least the most candidates, pair features), 0 beyond a round's last candidate.
     """
 
     time: np.ndarray
@@ -84,7 +76,6 @@ class Batch(NamedTuple):
 
     @property
     def rounds(self) -> int:
-        """The number of rounds."""
         return len(self.pool)
 
     def part(self, start: int, stop: int) -> Batch:
@@ -108,7 +99,6 @@ class Pools(NamedTuple):
 
     @property
     def sizes(self) -> np.ndarray:
-        """The number of candidates of each list."""
         return np.diff(self.offsets)
 
 
@@ -156,25 +146,14 @@ class Tables:
 
     @property
     def pools(self) -> Pools:
-        """All lists of candidates so far."""
         return Pools(np.array(self._ends, np.int64), np.array(self._listed, np.int32))
 
 
 class Reader(Protocol):
-    """A reader of a log format.
+    """A reader of a log format: its name, the names of the features of users, of arms and of both together, and more.
 
-    Attributes
-    ----------
-    kind : str
-        The name of the format.
-    user, arm, pair : list of str
-        The names of the users' and of the arms' features, and of those of a user and a candidate together.
-    binary_user : bool
-        All user features are 0 or 1.
-    size : int
-        The bytes to read in all.
-    about : dict
-        Further entries of the log's header.
+    `binary_user` says that all user features are 0 or 1, `size` how many bytes there are to read; `about` has further
+    entries of the log's header.
     """
 
     kind: str
@@ -224,29 +203,7 @@ def rows_per_group(user: int, pair: int = 0) -> int:
 class LogWriter:
     """Writes a log as a context manager. Unless `finish` is reached, nothing is left behind.
 
-    Parameters
-    ----------
-    path : path
-        The folder to write, which must not exist yet.
-    kind, user, arm, pair, binary_user
-        See `Reader`; binary features are stored as such.
-
-    Attributes
-    ----------
-    tables : Tables
-        Where to enter arms and pools before the batches that refer to them are written.
-
-    Examples
-    --------
-    >>> with LogWriter("two-rounds", kind="mine", user=["constant"], arm=["constant"]) as writer:
-    ...     pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in ("shoe", "hat")])
-    ...     writer.source()
-    ...     writer.write(Batch(
-    ...         time=np.array([1_700_000_000, 1_700_000_060]), pool=np.array([pool, pool]), chosen=np.array([0, 1]),
-    ...         reward=np.array([1.0, 0.0]), propensity=np.array([0.5, 0.5]), user=np.ones((2, 1)),
-    ...     ))
-    ...     writer.finish(ReadReport())
-    Log('two-rounds'): 2 rounds, 2 arms, 1 pool
+    Enter arms and pools into `tables` before the batches that refer to them are written.
     """
 
     def __init__(
@@ -412,20 +369,8 @@ class Shard(NamedTuple):
 class Log:
     """The converted log in a folder. Its arms and pools are in memory; its rounds are read in batches.
 
-    Attributes
-    ----------
-    user, arm, pair : list of str
-        The names of the features, as those of `Reader`.
-    names : list of int or list of str
-        The arm of every row of `vectors`. Ids are integers if all of them are, otherwise strings.
-    vectors : array, shape (rows, features)
-        The arms' vectors. An arm whose vector has changed has several rows.
-    pools : Pools
-        The lists of candidates, as rows of `vectors`.
-    shards : list of Shard
-        The parts in which the log is read and work on it is shared out.
-    about : dict
-        The content of `log.json`.
+    `names` has the arm of every row of `vectors`: an arm whose vector has changed has several rows. `shards` are the
+    parts in which the log is read and work on it is shared out, `about` is the content of `log.json`.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -475,7 +420,6 @@ class Log:
 
     @property
     def rounds(self) -> int:
-        """The number of rounds."""
         return sum(shard.rounds for shard in self.shards)
 
     @property
@@ -487,7 +431,6 @@ class Log:
         return list(firsts.values())
 
     def read(self, shard: Shard) -> Batch:
-        """The rounds of a shard."""
         names = ["time", "pool", "chosen", "reward", "propensity"]
         names += [*(f"user_{name}" for name in self.user), *(f"pair_{name}" for name in self.pair)]
         path = self.path / "rounds" / shard.file

@@ -90,15 +90,6 @@ class SyntheticLog:
         R6A has six numbers for users and for articles; R6B has 136 features that are on or off for users, and none for
         articles.
 
-    Attributes
-    ----------
-    articles : dict
-        The vector of every article.
-    parameters : Parameters
-        The truth: theta, and beta of every article.
-    schedule : list
-        The first round and the articles of every pool in turn.
-
     Examples
     --------
     >>> log = SyntheticLog(rounds=1000, seed=1)
@@ -254,16 +245,10 @@ class SyntheticLog:
     def write(
         self, folder: Path | str, *, files: int = 1, progress: Callable[[int], None] = lambda rounds: None
     ) -> list[Path]:
-        """Write the log as gzip files, and the truth as `truth.json` beside them.
+        """Write the log as gzip files, one per day, and the truth as `truth.json` beside them.
 
-        Parameters
-        ----------
-        folder : path
-            The folder to write, which must not exist yet or be empty. If anything fails, nothing is left behind.
-        files : int
-            The number of files to split the rounds over evenly, one per day.
-        progress : callable
-            Called with the rounds written since the last call.
+        The folder must not exist yet or be empty. If anything fails, nothing is left behind. `progress` is called with
+        the rounds written since the last call.
         """
         if not 1 <= files <= self.rounds:
             raise ValueError(f"files must be between 1 and the {self.rounds} rounds, got {files}")

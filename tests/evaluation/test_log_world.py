@@ -32,7 +32,7 @@ def test_the_world_of_a_log(tmp_path):
     arms, lost = look_over(view, world.model, 0, 600, progress=reported.append)
     assert set(arms) == {log.names[r] for r in log.pools.rows}
     assert sum(reported) == 600
-    means = [world.model.means(view, batch, *world.model.per_entry(view)) for batch in log.batches(0, 600)]
+    means = [world.model.means(view, batch, *world.model.per_group(view)) for batch in log.batches(0, 600)]
     expected = sum((m.max(axis=1) - m.mean(axis=1, where=np.isfinite(m))).sum() for m in means)
     np.testing.assert_allclose(lost, expected)
     few, less = look_over(view, world.model, 0, 1)
@@ -67,14 +67,11 @@ class TestConformance(WorldConformance):
 
 
 @pytest.mark.parametrize("features", ["das", "das+pair", "li+pair:z", "shared+pair:xz", "disjoint+pair"])
-def test_entries_are_those_of_their_groups(tmp_path, features):
+def test_means_are_those_of_the_features(tmp_path, features):
     view = View(little_log(tmp_path, pair=2), features=features)
     model = random_model(view)
-    for by_group, by_entry in zip(model.per_group(view), model.per_entry(view), strict=True):
-        np.testing.assert_array_equal(by_entry, by_group[view.group])
     batch = next(view.log.batches())
-    entries = model.per_entry(view)
-    means = model.means(view, batch, *entries)
+    means = model.means(view, batch, *model.per_group(view))
     beta = dict(zip(model.names, model.beta, strict=True))
     for t in range(0, batch.rounds, 50):
         for k, e in enumerate(range(view.offsets[batch.pool[t]], view.offsets[batch.pool[t] + 1])):

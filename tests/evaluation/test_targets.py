@@ -15,7 +15,7 @@ from hybandits.evaluation import Always, Frozen, Learning, Logged, UniformChoice
 from hybandits.evaluation.targets import CLICK_NOISE, note_fit, policy_for, target_for, target_of
 from hybandits.evaluation.view import Expander, View
 from tests.support.evaluation import ARMS, SAME, Plain, Ranked, write_log
-from tests.support.loglike import little_log
+from tests.support.loglike import learn_log, little_log
 from tests.support.own_classes import WRAPPERS, write_softmax
 
 POLICIES: dict[str, Callable[[int, int], Policy]] = {
@@ -34,7 +34,7 @@ POLICIES: dict[str, Callable[[int, int], Policy]] = {
 def test_frozen_policies_choose_as_they_would_and_stay_as_they_are(name: str, tmp_path: Path) -> None:
     view = View(write_log(tmp_path / "log", 40))
     policy = POLICIES[name](view.d1, view.d2)
-    fit.learn_log(policy, view, 0, 30)
+    learn_log(policy, view, 0, 30)
     # Having met all arms, like the copy: gamma may depend on how many there are.
     policy.choose(np.zeros((ARMS, view.d1)), np.zeros((ARMS, view.d2)), view.names)
     policy.save(tmp_path / "before.npz")
@@ -67,7 +67,7 @@ def test_information_directed_choices_are_frozen_by_draws(tmp_path: Path) -> Non
     view = View(write_log(tmp_path / "log", 120))
     looped, by_hand = HyIDS(d1=view.d1, d2=view.d2, seed=0), ByHand(d1=view.d1, d2=view.d2, seed=0)
     for policy in (looped, by_hand):
-        fit.learn_log(policy, view, 0, 60)
+        learn_log(policy, view, 0, 60)
     loop, hand = matches(view, looped), matches(view, by_hand)
     # Both are unbiased in every round, so the mean of their differences is 0. Every one of them is at most 1 in size,
     # and four standard errors are exceeded with a chance below 1e-4.
@@ -78,7 +78,7 @@ def test_information_directed_choices_are_frozen_by_draws(tmp_path: Path) -> Non
 
 def test_the_draws_of_a_round_are_a_function_of_its_number(view: View) -> None:
     policy = HyThompson(d1=view.d1, d2=view.d2, propensity_draws=5, seed=0)
-    fit.learn_log(policy, view, 0, 200)
+    learn_log(policy, view, 0, 200)
     full, later = matches(view, policy), matches(view, policy, 37)
     np.testing.assert_array_equal(full[37:], later)
     assert len(np.unique(full)) > 2
@@ -146,11 +146,13 @@ def test_policies_with_features_of_their_own_are_evaluated_together(view: View) 
 def test_learning_policies_with_features_of_their_own(uniform_view: View) -> None:
     li = View(uniform_view.log, features="li")
     policy = HyLinUCB(d1=li.d1, d2=li.d2, seed=0)
-    one = evaluate(uniform_view, {"it": Learning(policy, features="li")}, estimators=["replay"]).of("it", "replay")
+    policy.notes = {"features": "li"}
+    one = evaluate(uniform_view, {"it": Learning(policy)}, estimators=["replay"]).of("it", "replay")
     other = evaluate(li, {"it": Learning(policy)}, estimators=["replay"]).of("it", "replay")
     assert (one.value, one.low, one.high) == (other.value, other.low, other.high)
+    policy.notes = {"features": "shared"}
     with pytest.raises(ValueError, match="d1 = 9, d2 = 0 by the map shared"):
-        evaluate(uniform_view, {"it": Frozen(policy, features="shared")})
+        evaluate(uniform_view, {"it": Frozen(policy)})
 
 
 # ------------------------------------------------------------------ on the command line

@@ -89,7 +89,7 @@ def test_rounds_played_are_the_same_with_features_made_and_given(tmp_path, name,
                     rounds = rounds._replace(x=x, z=z, source=None)
                 picks = np.empty(piece.rounds, np.int64)
                 middle = piece.rounds // 2
-                means = model.means(view, piece, *model.per_entry(view))
+                means = model.means(view, piece, *model.per_group(view))
                 for part in (slice(0, middle), slice(middle, piece.rounds)):
                     play_rounds(policy, rounds.part(part.start, part.stop), means[part], picks[part])
                 picked.append(picks)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import tempfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,10 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from hybandits.logs.columns import ColumnsReader, Mapping
-from hybandits.logs.formats import detect_format, opened, reader_of
+from hybandits.logs.formats import detect_format, reader_of
 from hybandits.logs.openbandit import OpenBanditReader
-from hybandits.logs.report import ReadError, ReadReport
-from hybandits.logs.store import LogError, convert
+from hybandits.logs.store import LogError
 from hybandits.logs.yahoo import YahooReader
 from tests.support.campaigns import campaign
 
@@ -34,15 +32,6 @@ def raw(tmp_path: Path) -> Path:
     path = tmp_path / "x.csv"
     path.write_text(CSV)
     return path
-
-
-@pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that temporary folders are created in."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
 
 
 @pytest.mark.parametrize("line", [YAHOO, R6B])
@@ -105,32 +94,3 @@ def test_formats_and_mappings_that_do_not_fit(raw: Path) -> None:
         reader_of(raw, format="yahoo", mapping=MAPPING)
     with pytest.raises(LogError, match="is not a campaign"):
         reader_of(raw, format="openbandit")
-
-
-def test_a_raw_log_is_converted_and_removed(tmp_path: Path, temporary: Path) -> None:
-    raw = tmp_path / "clicks"
-    raw.write_text(YAHOO + "nothing\n")
-    seen: list[int] = []
-    with opened(raw, progress=seen.append) as (log, report):
-        assert report is not None
-        assert (log.rounds, report.skipped) == (1, 1)
-        assert log.path.is_relative_to(temporary)
-    assert sum(seen) == raw.stat().st_size
-    assert not list(temporary.iterdir())
-    with pytest.raises(ReadError, match="line 2"), opened(raw, strict=True):
-        pass
-    with pytest.raises(KeyError), opened(raw):
-        raise KeyError
-    assert not list(temporary.iterdir())
-
-
-def test_a_converted_log_is_opened_as_it_is(tmp_path: Path, raw: Path) -> None:
-    out = tmp_path / "out"
-    convert(reader_of(raw, mapping=MAPPING), out, ReadReport())
-    with opened(out) as (log, report):
-        assert (log.path, log.rounds, report) == (out, 2, None)
-    assert out.exists()
-    with pytest.raises(ValueError, match="got 2 paths: give it alone"), opened([out, raw]):
-        pass
-    with pytest.raises(LogError, match="converted log already"):
-        detect_format(out)

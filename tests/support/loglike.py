@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hybandits import Policy
 from hybandits.evaluation.log_world import RewardModel
 from hybandits.evaluation.view import View
 from hybandits.logs.report import ReadReport
@@ -114,3 +115,10 @@ def random_model(view: View, seed: int = 0) -> RewardModel:
         beta=random.normal(size=(len(names), view.d2)),
         names=names,
     )
+
+
+def learn_log(policy: Policy, view: View, start: int = 0, stop: int | None = None) -> None:
+    """Teach a policy the rounds start..stop-1 of a log one by one."""
+    for batch in view.log.batches(start, stop):
+        inside = view.shown(batch) >= 0
+        policy.learn_batch(*view.rows(Batch(*(column[inside] for column in batch))), batch.reward[inside])
