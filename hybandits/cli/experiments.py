@@ -13,9 +13,9 @@ import typer
 
 from hybandits.cli.shared import (
     KEPT,
-    Bars,
     EngineOption,
     Workers,
+    bars,
     command_line,
     make_engine,
     plain_errors,
@@ -138,7 +138,7 @@ def reproduce(
             full = scale is ScaleName.paper
             lengths = (paper.YAHOO_TRAIN, paper.YAHOO_ROUNDS) if full else paper.QUICK_YAHOO
             size = {"train": train or lengths[0], "rounds": rounds or lengths[1]}
-            with Bars() as progress:
+            with bars() as progress:
                 clicks, account = yahoo.prepare_log(out, data, **size, seed=seed or 0, progress=progress)
                 records += yahoo.experiments(
                     clicks, yahoo.split_log(clicks, **size), protocols, arms=arms.value, trials=trials,
@@ -233,8 +233,8 @@ def _run(
 ) -> None:
     from hybandits.experiments import runner
 
-    with Bars() as bars:
-        results = runner.run(records, out, engine=engine, progress=bars, about=about, command=command, data=data)
+    with bars() as progress:
+        results = runner.run(records, out, engine=engine, progress=progress, about=about, command=command, data=data)
     _report(results)
 
 

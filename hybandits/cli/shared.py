@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -89,41 +89,36 @@ def command_line(context: typer.Context) -> str:
     return shlex.join(words)
 
 
-class Bars:
-    """Progress bars on stderr, one for each name; nothing where stderr is no terminal.
+@contextmanager
+def bars(console: Console | None = None) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Show progress bars on stderr if it is a terminal.
 
-    Call it with a name, the amount done since the last call, and the total amount, None if not known.
+    Yields a function to call with the name of a bar, the amount done since the last call, and the total amount, None if
+    not known.
     """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    def __init__(self, console: Console | None = None) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    console = console or Console(stderr=True)
+    text, speed = TextColumn("{task.description}"), TaskProgressColumn(show_speed=True)
+    columns = (text, BarColumn(), speed, TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        tasks: dict[str, TaskID] = {}
 
-        console = console or Console(stderr=True)
-        text, speed = TextColumn("{task.description}"), TaskProgressColumn(show_speed=True)
-        columns = (text, BarColumn(), speed, TimeRemainingColumn())
-        self._progress = Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
-        self._tasks: dict[str, TaskID] = {}
+        def advance(name: str, amount: int, total: int | None) -> None:
+            if name not in tasks:
+                tasks[name] = progress.add_task(name, total=total)
+            progress.advance(tasks[name], amount)
 
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self._progress.stop()
-
-    def __call__(self, name: str, amount: int, total: int | None) -> None:
-        if name not in self._tasks:
-            self._tasks[name] = self._progress.add_task(name, total=total)
-        self._progress.advance(self._tasks[name], amount)
+        yield advance
 
 
 @contextmanager
 def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """Show progress on stderr; yields a function to call with the amount of work done since the last call."""
-    with Bars() as bars:
-        bars(what, 0, total)
-        yield lambda amount: bars(what, amount, total)
+    with bars() as advance:
+        advance(what, 0, total)
+        yield lambda amount: advance(what, amount, total)
 
 
 def print_account(report: ReadReport) -> None:

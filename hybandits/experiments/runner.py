@@ -130,11 +130,11 @@ def measure(policy: Policy, arms: int, ridge: float | None = None) -> dict[str, 
     pulls = np.array([estimator.pulls_of(i) if estimator.knows(i) else 0 for i in ids])
     if isinstance(policy, DisLinUCB):
         d1 = policy.d1
-        whole = w
-        v, b, w = whole[:, :d1, :d1], whole[:, :d1, d1:], whole[:, d1:, d1:]
-        rows = (whole - ridge * np.eye(whole.shape[1])).sum(axis=0)
+        full = w
+        v, b, w = full[:, :d1, :d1], full[:, :d1, d1:], full[:, d1:, d1:]
+        rows = (full - ridge * np.eye(full.shape[1])).sum(axis=0)
         shared, own = rows[:d1, :d1], rows[d1:, d1:]
-        lambda_min_v, lambda_min_w = np.nan, smallest(whole)
+        lambda_min_v, lambda_min_w = np.nan, smallest(full)
         z_norm = max(coupling(v[i], b[i], w[i]) for i in ids)
     else:
         shared = v - ridge * np.eye(len(v))

@@ -200,8 +200,8 @@ def twin_of(arm: object) -> str | int | None:
     ('100', 100, 1, None)
     """
     if isinstance(arm, str):
-        whole = _WHOLE.fullmatch(arm)
-        return int(whole[1]) if whole else None
+        match = _WHOLE.fullmatch(arm)
+        return int(match[1]) if match else None
     return str(int(arm)) if isinstance(arm, int | np.integer) else None
 
 

@@ -1,8 +1,6 @@
 """The tests of the paper's claims: from results to verdicts. Nothing is run here.
 
-docs/laboratory.md describes the intervals and how the answers on the parts of a claim are combined. A false claim has a
-false part, which passes with at most the error of a single test, so parts need no correction to hold. To contradict a
-claim each part is tested with the error divided by their number (Bonferroni).
+docs/laboratory.md describes the intervals and how the answers on the parts of a claim are combined.
 
 Exponents are least-squares slopes of log y against log t, one per run. For an arm's block, t is the number of its
 pulls, and the arms of a run share one slope but have intercepts of their own. Smallest eigenvalues start to grow late,

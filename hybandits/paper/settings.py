@@ -320,8 +320,7 @@ def yahoo_entry(name: str, protocol: Protocol) -> Entry:
 
 def synthetic_log(record: Experiment) -> Mapping[str, Any] | None:
     """The settings of the synthetic log that an experiment plays on; None if its log is real or it has none."""
-    settings: Mapping[str, Any] | None = (record.log or {}).get("synthetic")
-    return settings
+    return (record.log or {}).get("synthetic")
 
 
 def uniform_choice_regret(record: Experiment) -> float | None:

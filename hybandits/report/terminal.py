@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
+import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -81,7 +81,8 @@ def print_description(description: Description, console: Console | None = None) 
     ]
     time = [
         (
-            f"{s.start:,}", f"{s.rounds:,}", _when(s.time), f"{s.reward:.5g}", str(s.arms), str(s.new_arms),
+            f"{s.start:,}", f"{s.rounds:,}", "" if s.time is None else str(np.datetime64(s.time, "s")),
+            f"{s.reward:.5g}", str(s.arms), str(s.new_arms),
             str(s.smallest_pool) if s.smallest_pool == s.largest_pool else f"{s.smallest_pool}-{s.largest_pool}",
         )
         for s in d.slices
@@ -123,16 +124,6 @@ def _propensities(d: Description) -> str:
 
 def _or_dash(value: float | None, form: str) -> str:
     return "-" if value is None else f"{value:{form}}"
-
-
-def _when(time: int | None) -> str:
-    """A time as a date, or as it is if it is none."""
-    if time is None:
-        return ""
-    try:
-        return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
-    except (ValueError, OverflowError, OSError):
-        return str(time)
 
 
 # ------------------------------------------------------------------ evaluations

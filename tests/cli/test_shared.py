@@ -13,9 +13,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from hybandits.cli.shared import (
-    Bars,
     EngineOption,
     Workers,
+    bars,
     command_line,
     make_engine,
     plain_errors,
@@ -111,9 +111,9 @@ def test_an_interruption_has_a_line_and_a_code_of_its_own(capsys: pytest.Capture
 def test_progress_is_bars_at_a_terminal_and_nothing_elsewhere() -> None:
     for terminal in (True, False):
         written = io.StringIO()
-        with Bars(Console(file=written, force_terminal=terminal, width=120)) as bars:
+        with bars(Console(file=written, force_terminal=terminal, width=120)) as advance:
             for name, amount, total in (("reading", 0, None), ("fitting", 2, 8), ("reading", 1500, None)):
-                bars(name, amount, total)
+                advance(name, amount, total)
         assert ("fitting" in written.getvalue()) == terminal
 
 

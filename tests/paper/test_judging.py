@@ -243,9 +243,9 @@ def test_claim_3_contradicted_by_order_and_by_growth() -> None:
 
 
 def test_claim_3_with_cases_missing() -> None:
-    whole = setting_3(SLOWEST, LEVELS_3)
+    full = setting_3(SLOWEST, LEVELS_3)
     for kept in ([10, 400], [10]):
-        part = replace(whole, tables={arms: whole.tables[arms] for arms in kept})
+        part = replace(full, tables={arms: full.tables[arms] for arms in kept})
         verdict = judge_order("3", JudgedOutcome(part))
         assert verdict.verdict == OPEN
         assert "K = 100" in verdict.summary

@@ -81,18 +81,18 @@ def test_claims_5_and_6_on_rows_that_are_truly_diverse() -> None:
             rows *= (random.random(e.horizon) ** (1 / d) / np.linalg.norm(rows, axis=1))[:, None]
         both = np.concatenate([x, z], axis=1)
         onto = np.eye(k)[random.integers(k, size=e.horizon)]
-        whole = np.tile(np.eye(2 * d), (k, 1, 1))
+        matrix = np.tile(np.eye(2 * d), (k, 1, 1))
         pulls, seen = np.zeros(k), 0
         measured: dict[str, list[Any]] = {name: [] for name in (*DESIGN, *DESIGN_BY_ARM)}
         for n in t:
             rows, arms = both[seen:n], onto[seen:n]
-            whole += (arms.T @ (rows[:, :, None] * rows[:, None, :]).reshape(n - seen, -1)).reshape(whole.shape)
+            matrix += (arms.T @ (rows[:, :, None] * rows[:, None, :]).reshape(n - seen, -1)).reshape(matrix.shape)
             pulls, seen = pulls + arms.sum(axis=0), n
-            b, w = whole[:, :d, d:], whole[:, d:, d:]
-            lam, turn = np.linalg.eigh(whole[:, :d, :d].sum(axis=0) - (k - 1) * np.eye(d))
+            b, w = matrix[:, :d, d:], matrix[:, d:, d:]
+            lam, turn = np.linalg.eigh(matrix[:, :d, :d].sum(axis=0) - (k - 1) * np.eye(d))
             root = turn / np.sqrt(lam)
             s = root.T @ (b @ np.linalg.solve(w, b.transpose(0, 2, 1))).sum(axis=0) @ root
-            least = np.linalg.eigvalsh(whole if policy == "DisLinUCB" else w)[:, 0]
+            least = np.linalg.eigvalsh(matrix if policy == "DisLinUCB" else w)[:, 0]
             measured["lambda_min_v"].append(lam[0])
             measured["rho_x"].append((lam[0] - 1) / n)
             measured["rho_z"].append(float(((least - 1) / np.maximum(pulls, 1)).min()))
@@ -174,8 +174,8 @@ def by_policy(first: DesignOf, others: DesignOf) -> DesignOf:
 def verdicts_on(*, trials: int = 10, uniform: dict[str, Any], others: dict[str, Any]) -> dict[tuple[str, str], Verdict]:
     e = small_problem(trials=trials)
     design = by_policy(small_measures(e, **uniform), small_measures(e, **others))
-    found = judge_small_problem(judged(e, root_curves(e, 0.5), design))
-    return {(verdict.claim, verdict.basis): verdict for verdict in found}
+    verdicts = judge_small_problem(judged(e, root_curves(e, 0.5), design))
+    return {(verdict.claim, verdict.basis): verdict for verdict in verdicts}
 
 
 def test_each_way_of_choosing_has_its_own_verdicts() -> None:

@@ -50,8 +50,8 @@ def test_policies_are_made_as_the_protocols_say() -> None:
     assert policies["released", "SupLinUCB"].horizon == 80_000
     assert policies["released", "HyRan"].arm_count == 25
     for protocol, noise in (("released", 0.01), ("written", 0.1)):
-        told = policies[protocol, paper.HYTHOMPSON_TOLD]
-        assert (type(told).__name__, told.noise, told.scale) == ("HyThompson", noise, 0.1)
+        given = policies[protocol, paper.HYTHOMPSON_TOLD]
+        assert (type(given).__name__, given.noise, given.scale) == ("HyThompson", noise, 0.1)
         for name in ("HyThompson", "HyIDS"):
             assert type(policies[protocol, name]).__name__ == name
             assert entries[protocol, name].settings == {}, "it learns its settings"
@@ -91,14 +91,14 @@ def test_the_small_problem_is_as_the_proof_asks_and_reaches_the_burn_in() -> Non
 
 @pytest.mark.parametrize("name", list(paper.FRESH_NAMES))
 def test_fresh_environments_are_the_same_setting_with_other_seeds(name: str) -> None:
-    whole, fresh = paper.experiment(name), paper.fresh_experiment(name, environments=100)
+    full, fresh = paper.experiment(name), paper.fresh_experiment(name, environments=100)
     assert fresh.name == f"{name}-fresh"
-    assert (len(set(fresh.seeds)), fresh.trials, fresh.horizon) == (100, 1, whole.horizon)
-    assert not set(fresh.seeds) & set(whole.seeds)
-    assert set(fresh.arms) <= set(whole.arms)
-    assert replace(fresh, name=name, arms=whole.arms, seeds=whole.seeds, trials=whole.trials, points=whole.points,
-                   probes=whole.probes, policies=whole.policies) == whole  # fmt: skip
-    entries = {entry.name: entry for entry in whole.policies}
+    assert (len(set(fresh.seeds)), fresh.trials, fresh.horizon) == (100, 1, full.horizon)
+    assert not set(fresh.seeds) & set(full.seeds)
+    assert set(fresh.arms) <= set(full.arms)
+    assert replace(fresh, name=name, arms=full.arms, seeds=full.seeds, trials=full.trials, points=full.points,
+                   probes=full.probes, policies=full.policies) == full  # fmt: skip
+    entries = {entry.name: entry for entry in full.policies}
     assert [entry.name for entry in fresh.policies] == list(paper.FRESH_POLICIES)
     assert all(entry == entries[entry.name] for entry in fresh.policies)
     assert Experiment.from_plain(json.loads(json.dumps(fresh.plain()))) == fresh

@@ -39,7 +39,7 @@ def pages(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         fabricate(tmp_path_factory.mktemp("paper"), *settings, **about),
         fabricate(tmp_path_factory.mktemp("own"), own, **about),
     ]
-    return {name: write_report(one, judge(one)) for name, one in zip(PAGES, results, strict=True)}
+    return {name: write_report(each, judge(each)) for name, each in zip(PAGES, results, strict=True)}
 
 
 @contextmanager
@@ -64,9 +64,9 @@ def test_everything_can_be_read_and_nothing_is_asked_for(
         page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
         widths = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
         assert widths[0] <= widths[1], "the page scrolls sideways"
-        looked, found = page.evaluate(BELOW_CONTRAST, 4.5)
-        assert looked > 50
-        assert found == [], "texts without contrast"
+        checked, faint = page.evaluate(BELOW_CONTRAST, 4.5)
+        assert checked > 50
+        assert faint == [], "texts without contrast"
         shown = page.evaluate("[...document.images].map((i) => [i.currentSrc === i.src, i.naturalWidth > 500])")
         assert shown
         assert all(loaded and light == (scheme == "light") for light, loaded in shown), "dark pictures on a dark page"
@@ -78,8 +78,8 @@ def test_print_is_light_and_whole(browser: Browser, pages: dict[str, Path]) -> N
     with opened(browser, pages["paper"], viewport={"width": 720, "height": 1000}, color_scheme="dark") as (page, _):
         page.emulate_media(media="print", color_scheme="dark")
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-        _, found = page.evaluate(BELOW_CONTRAST, 4.5)
-        assert found == []
+        _, faint = page.evaluate(BELOW_CONTRAST, 4.5)
+        assert faint == []
         for folded in page.locator("details > :not(summary)").all():
             assert (folded.bounding_box() or {"height": 0})["height"] > 0, "everything is unfolded"
         assert page.evaluate("document.documentElement.scrollWidth") <= 720

@@ -63,12 +63,12 @@ def test_the_results_of_this_repository_give_its_verdicts_and_read_outs() -> Non
 
 def test_intervals_of_regret_end_at_0() -> None:
     regrets, units = np.array([1.0, 2.0, 300.0]), np.arange(3)
-    whole = statistics.interval(regrets, units, 0.95)
+    uncut = statistics.interval(regrets, units, 0.95)
     shown = tables.regret_interval(regrets, units)
-    assert whole is not None
+    assert uncut is not None
     assert shown is not None
-    assert whole.low < 0
-    assert shown == whole._replace(low=0.0), "the rest is as it was"
+    assert uncut.low < 0
+    assert shown == uncut._replace(low=0.0), "the rest is as it was"
     assert tables.regret_interval(regrets - 100, units) == statistics.interval(regrets - 100, units, 0.95), (
         "not a regret"
     )

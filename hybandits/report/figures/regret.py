@@ -73,14 +73,6 @@ def label_regret(axes: Axes, outcome: Outcome, *, logarithmic: bool = False) -> 
     many = cases.many_arms(outcome)
     across, upwards = ("number of arms, K", f"{_REGRET} at T") if many else (_ROUNDS, _REGRET)
     label_axes(axes, across, upwards, logarithmic=logarithmic)
-    if logarithmic and many:
-        # Label numbers that are far enough apart, the last among them.
-        kept: list[int] = []
-        for arms in reversed(outcome.arms):
-            if not kept or kept[-1] / arms >= 1.45:
-                kept.append(arms)
-        axes.set_xticks(kept)
-        axes.set_xticks([], minor=True)
 
 
 def _draw_relative(plot: Plot, axes: Axes, outcome: Outcome, names: Sequence[str]) -> None:
@@ -164,7 +156,7 @@ def panels_figure(outcomes: Mapping[str, Outcome], protocol: str) -> Figure:
         fourth = (
             "The published fourth panel shows a Yahoo! click log that may not be passed on (hybandits reproduce yahoo "
             "runs that experiment). In its place, panel (d) divides our mean regret at T by the published one; its "
-            f"bars show the ratio if the read-out is off by {_errors_in_words(settings)}."
+            "bars show the ratio if the read-out is off by the error of its panel."
         )
 
     def draw(plot: Plot) -> None:
@@ -190,14 +182,6 @@ def panels_figure(outcomes: Mapping[str, Outcome], protocol: str) -> Figure:
         caption=f"{lines_and_bands(settings[0])} {markers} {fourth}",
         alt=f"Four panels. {'; '.join(final)}.",
     )  # fmt: skip
-
-
-def _errors_in_words(settings: Sequence[Outcome]) -> str:
-    """The possible errors of the read-outs, and the settings that they belong to."""
-    names: dict[float, list[str]] = {}
-    for e in (outcome.experiment for outcome in settings):
-        names.setdefault(READ_OUT_ERRORS[e.name], []).append(cases.name_of(e.name).lower())
-    return ", ".join(f"{error:g} ({' and '.join(of)})" for error, of in names.items())
 
 
 def setting_figure(outcome: Outcome) -> Figure:
