@@ -130,8 +130,6 @@ def test_fit_then_use_online_and_evaluate(folder: Path, tmp_path: Path) -> None:
     assert "Difference to uniform, on the same rounds" in said(evaluated)
     plain = json.loads((evaluation / "evaluation.json").read_text())
     assert {e["estimator"] for e in plain["estimates"]} == {"ips", "snips", "dm", "dr"}
-    assert (evaluation / "running.png").stat().st_size > 5000
-    assert (evaluation / "running.svg").read_text().startswith("<?xml")
     # The features of the policy are those noted in it; the model behind dm and dr may have others.
     other = said(run("evaluate", folder / "log", "--policy", out, "--features", "das"))
     assert f"and of policies that learn: das; of {out}: li, as fitted" in other
@@ -148,8 +146,6 @@ def test_fit_needs_no_settings_and_says_what_was_learned(folder: Path, tmp_path:
     assert policy.rounds == 3000
     assert policy.learned is not None
     assert f"noise {policy.learned.noise:.4g}" in said(fitted)
-    assert "where new arms start" in said(fitted)
-    assert f"effective parameters {policy.learned.effective_parameters:,.1f}" in said(fitted)
     arguments = ["--from", 3000, "--rounds", 500, "--policy", "uniform", "--policy", out]
     evaluated = run("evaluate", folder / "log", *arguments)
     assert evaluated.exit_code == 0, said(evaluated)
