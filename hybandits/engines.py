@@ -74,12 +74,12 @@ class SerialEngine:
     """
 
     def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Generator[tuple[int, Any], None, None]:
+        done = [0] * len(tasks)
         for i, task in enumerate(tasks):
-            amounts: list[int] = []
 
-            def report(amount: int, i: int = i, amounts: list[int] = amounts) -> None:
-                amounts.append(amount)
-                progress(i, sum(amounts))
+            def report(amount: int, i: int = i) -> None:
+                done[i] += amount
+                progress(i, done[i])
 
             yield i, work(task, report)
 

@@ -221,22 +221,14 @@ class HyThompson(PosteriorPolicy):
         why = "it is the number of posterior draws that estimate a propensity, or 0 for no estimate"
         self.propensity_draws = checks.count("propensity_draws", propensity_draws, least=0, why=why)
         super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, seed=seed)
+        if self.propensity_draws:
+            self._pick_batch = None  # type: ignore[assignment, method-assign]  # one by one
 
     def _estimated(self, index: int, candidates: Candidates, stream: RandomStream) -> float | None:
         if not self.propensity_draws or index < 0:
             return None
         draws = self._draws_of_estimates
         return float((1 + draws * self._shares(candidates, stream)[index, 0]) / (1 + draws))
-
-    def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Any, ...]:
-        index, mean, width, propensity = super()._pick_batch(batch, slots, threads)
-        if self.propensity_draws:
-            for b in np.flatnonzero(np.isnan(propensity)).tolist():
-                x, z, ids, rows = batch.candidates(b)
-                candidates = Candidates(x, z, ids, slots[b if len(slots) > 1 else 0][rows])
-                place = int(np.searchsorted(rows, index[b]))
-                propensity[b] = self._estimated(place, candidates, RandomStream(self._key, self._decisions + b))
-        return index, mean, width, propensity
 
     @property
     def _draws_of_estimates(self) -> int:
