@@ -469,8 +469,7 @@ class Features:
 
     A user's features become a vector u and an arm's a vector v, each with a constant 1 first. The map says what x and z
     are: with "das", x has all products of u and v, and z = v; with "li", x is the same, and z = u. Because of the
-    constants, the products include every feature of a user and of an arm on its own. What is known of a user and an arm
-    together, such as a distance, is added at the end of x. Numbers are taken as they are: nothing is scaled.
+    constants, the products include every feature of a user and of an arm on its own. Numbers are not scaled.
 
     Parameters
     ----------
@@ -480,8 +479,7 @@ class Features:
     pair : mapping of str to feature, optional
         The same for features of a user and an arm together: distance, price for this user, past purchases.
     map : {"das", "li", "shared", "disjoint"}, optional
-        See `FeatureMap`. By default "das" if arms have features, otherwise "li". Pair features stand at the end of x,
-        as "das+pair" says in full; "das+pair:z" puts them at the end of z, "das+pair:xz" of both.
+        See `FeatureMap`. By default "das" if arms have features, otherwise "li"; with pair features, "+pair" is added.
     constant : bool
         Put a feature that is always 1 before the user's and before the arm's.
 

@@ -187,10 +187,8 @@ def look_up(batch: Batch, table: ArmTable) -> Slots:
         batch.check_finite()  # before the arms are admitted: a call that is refused changes nothing
         for ids in batch.ids:
             table.check_new(ids)
-        shown = batch.mask if len(batch.ids) > 1 else np.any(batch.mask, axis=0, keepdims=True)
-        for b, ids in enumerate(batch.ids):
-            rows = shown[b].tolist() if len(batch.mask) else [True] * len(ids)
-            table.admit([arm for arm, is_shown in zip(ids, rows, strict=True) if is_shown])
+        for b in range(batch.size):
+            table.admit(batch.candidates(b)[2])
     return np.stack([table.lookup(ids) for ids in batch.ids])
 
 
