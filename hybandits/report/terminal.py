@@ -24,13 +24,13 @@ _STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow", "yes
 def show(notes: Sequence[str], tables: Sequence[Table], console: Console | None = None) -> None:
     """Print notes and tables: fitted to a terminal, in lines that are not wrapped elsewhere."""
     console = console or Console()
-    watched = console.is_terminal
-    if not watched:
+    fitted = console.is_terminal
+    if not fitted:
         console = Console(file=console.file, width=10_000)
     for note in notes:
         console.print(Text(note, style="yellow"))
     for table in tables:
-        drawn = RichTable(box=box.SIMPLE_HEAD if watched else None, pad_edge=watched)
+        drawn = RichTable(box=box.SIMPLE_HEAD if fitted else None, pad_edge=fitted)
         for i, head in enumerate(table.head):
             drawn.add_column(head, justify="right" if i in table.right else "left")
         for row in (row for group in table.groups for row in group):

@@ -107,7 +107,7 @@ def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path) -> None:
 
 
 def outcome(port: int) -> str:
-    """What becomes of a request on a connection of its own."""
+    """The outcome of a request on a connection of its own."""
     try:
         connection = socket.create_connection(("127.0.0.1", port), timeout=60)
     except ConnectionRefusedError:

@@ -145,13 +145,13 @@ def test_fresh_environments_have_a_figure_of_their_own(tmp_path: Path) -> None:
     figures = named(fabricate(tmp_path, *records))
     fresh = [name for name in figures if "fresh" in name]
     assert fresh == ["released-setting-1-fresh-environments", "released-setting-3-fresh-environments"]
-    one, three = (figures[name] for name in fresh)
-    assert one.caption.startswith("6 runs (6 environments, 1 trial each), 10,000 rounds.")
-    assert "Diamonds: the 3 environments of setting 1, mean over trials." in one.caption
-    assert "median regret at T with 25 arms, lowest to highest: HyLinUCB 205 (154 to 256)" in one.alt
-    assert "Diamonds" not in three.caption
-    assert titles(drawn(three)) == ["K = 10", "K = 100", "K = 400"]
-    assert "the 3 environments of setting 1" in keys(drawn(one))
+    first, third = (figures[name] for name in fresh)
+    assert first.caption.startswith("6 runs (6 environments, 1 trial each), 10,000 rounds.")
+    assert "Diamonds: the 3 environments of setting 1, mean over trials." in first.caption
+    assert "median regret at T with 25 arms, lowest to highest: HyLinUCB 205 (154 to 256)" in first.alt
+    assert "Diamonds" not in third.caption
+    assert titles(drawn(third)) == ["K = 10", "K = 100", "K = 400"]
+    assert "the 3 environments of setting 1" in keys(drawn(first))
 
 
 @pytest.mark.parametrize("policies", [None, ["Uniform"], ["DisLinUCB"], ["HyIDS", "LinUCB"]])
@@ -172,12 +172,12 @@ def test_the_small_problem(policies: list[str] | None) -> None:
 def test_a_curve_is_mean_lowest_and_highest_run(tmp_path: Path) -> None:
     results = fabricate(tmp_path, small_setting("setting-1"), small_setting("setting-3"))
     rounds, arms = (results.outcomes[name, "released"] for name in ("setting-1", "setting-3"))
-    one = curve_of(rounds, "LinUCB")
-    assert_allclose([one.mean[-1], one.low[-1], one.high[-1]], 243 * np.array([1, 0.895, 1.105]))
-    assert_allclose(one.x, [1000, 2500, 5000, 10_000])
-    other = curve_of(arms, "DisLinUCB")
-    assert_allclose(other.x, [10, 50])
-    assert_allclose(other.mean, [48, 277])
+    by_rounds = curve_of(rounds, "LinUCB")
+    assert_allclose([by_rounds.mean[-1], by_rounds.low[-1], by_rounds.high[-1]], 243 * np.array([1, 0.895, 1.105]))
+    assert_allclose(by_rounds.x, [1000, 2500, 5000, 10_000])
+    by_arms = curve_of(arms, "DisLinUCB")
+    assert_allclose(by_arms.x, [10, 50])
+    assert_allclose(by_arms.mean, [48, 277])
     dots = read_outs(rounds, ["LinUCB", "HyRan"])
     assert dots == {"LinUCB": {1000: 76, 2500: 129, 5000: 178, 10_000: 243}, "HyRan": {}}, "none beyond our last round"
     assert read_outs(arms, ["LinUCB"]) == {"LinUCB": {50: 917}}, "hidden behind a marker at K = 10"
@@ -213,12 +213,12 @@ def test_panels_show_ratios_or_the_log(settings: Results, tmp_path: Path) -> Non
     assert keys(plot)[-2:] == ["published figure, read off", "lowest to highest run"]
     written = drawn(named(settings)["written-panels"])
     assert "published figure, read off" not in keys(written)
-    one = small_setting("setting-1", policies=("HyLinUCB", "LinUCB"))
+    setting = small_setting("setting-1", policies=("HyLinUCB", "LinUCB"))
     for name, clicks, title in (
         ("log", on_a_log(), "(d) Yahoo: d₁ = 36, d₂ = 6, K = 22"),
         ("alone", on_a_log(policies=("LinUCB",)), "(d) our regret at T divided by the published"),
     ):
-        figure = named(fabricate_both(tmp_path / name, one, clicks))["released-panels"]
+        figure = named(fabricate_both(tmp_path / name, setting, clicks))["released-panels"]
         assert titles(drawn(figure))[3] == title
         assert (SYNTHETIC in figure.caption) == ("mean regret at T beyond HyLinUCB's" in figure.alt) == (name == "log")
 

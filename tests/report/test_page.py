@@ -34,10 +34,10 @@ def settings(folder: Path, **about: object) -> Results:
 def tiny_figures() -> list[Drawn]:
     """Two pictures of nothing: drawing takes seconds and is tested elsewhere."""
     words = {"title": "A <title>", "caption": "A & caption.", "alt": 'Says "so".', "protocol": "released"}
-    one = Figure(name="one", section="panels", columns=2, draw=lambda plot: None, **words)
-    two = Figure(name="two", section="beyond", draw=lambda plot: None, **words)
+    first = Figure(name="one", section="panels", columns=2, draw=lambda plot: None, **words)
+    second = Figure(name="two", section="beyond", draw=lambda plot: None, **words)
     files = Path("one.png"), Path("one.csv")
-    return [Drawn(figure, files, {"light": b"light", "dark": b"dark"}) for figure in (one, two)]
+    return [Drawn(figure, files, {"light": b"light", "dark": b"dark"}) for figure in (first, second)]
 
 
 def verdict_on(claim: str, answer: Any, protocol: str = "released", **more: Any) -> Verdict:

@@ -39,9 +39,9 @@ def test_in_files_lines_are_not_wrapped_and_in_a_terminal_they_fit() -> None:
     lines = lines_of(lambda content, console: show(["A note."], [content], console), table)
     assert lines[:3] == ["A note.", "", "A caption"]
     assert lines[4].endswith("long long")
-    watched = Console(file=io.StringIO(), force_terminal=True, width=60, color_system=None)
-    with watched.capture() as captured:
-        show([], [table], console=watched)
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=60, color_system=None)
+    with terminal.capture() as captured:
+        show([], [table], console=terminal)
     assert max(len(line) for line in captured.get().splitlines()) <= 60
 
 

@@ -28,22 +28,22 @@ BELOW_CONTRAST = """(least) => {
     const [r, g, b] = rgb.map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
-  const found = [];
-  let looked = 0;
+  const faint = [];
+  let checked = 0;
   for (const element of document.querySelectorAll("body *")) {
     if (["SCRIPT", "STYLE"].includes(element.tagName)) continue;
     const words = [...element.childNodes].filter((n) => n.nodeType === 3).map((n) => n.textContent).join(" ").trim();
     if (!words || !element.checkVisibility({ visibilityProperty: true })) continue;
-    looked += 1;
+    checked += 1;
     const style = getComputedStyle(element);
     const drawn = element instanceof SVGElement;
     const under = ground(element);
-    const one = luminance(over(parse(drawn ? style.fill : style.color), under));
-    const other = luminance(under);
-    const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
-    if (contrast < least) found.push(`${contrast.toFixed(2)} ${element.tagName} ${words.slice(0, 40)}`);
+    const text = luminance(over(parse(drawn ? style.fill : style.color), under));
+    const behind = luminance(under);
+    const contrast = (Math.max(text, behind) + 0.05) / (Math.min(text, behind) + 0.05);
+    if (contrast < least) faint.push(`${contrast.toFixed(2)} ${element.tagName} ${words.slice(0, 40)}`);
   }
-  return [looked, found];
+  return [checked, faint];
 }"""
 """Number of visible texts, and those with too little contrast to their background."""
 
