@@ -173,7 +173,7 @@ def test_bytes_and_file_objects_are_as_good_as_files(tmp_path: Path) -> None:
         assert fingerprint(other) == fingerprint(policy)
         other.learn("new", np.ones(4), np.ones(3), 1.0)
     assert policy.rounds == 20
-    with pytest.raises(TypeError, match="pass what to_bytes"):
+    with pytest.raises(TypeError, match="bytes-like object is required"):
         HyLinUCB.from_bytes("text")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a path or a file object"):
         policy.save(3)  # type: ignore[arg-type]
