@@ -62,27 +62,12 @@ def evaluate(
 ) -> Evaluation:
     """Estimate the mean rewards of policies per round, each with an interval, from a log of another policy.
 
-    Parameters
-    ----------
-    view, targets, **settings
-        As for `EvaluationPlan`.
-    engine : Engine, optional
-        Where the work runs; in this process if left out. Every engine gives the same bits.
-    progress : callable, optional
-        Called with the number of rounds done since the last call; they add up to `EvaluationPlan.total`.
+    `view`, `targets` and the settings are those of `EvaluationPlan`. The work runs on `engine`, by default in this
+    process; every engine gives the same bits. `progress` is called with the number of rounds done since the last call.
 
-    Returns
-    -------
-    Evaluation
-        An estimate for every policy and estimator. What cannot be estimated is refused, and the estimate says why.
+    An estimate that the log does not support is refused and says why. Raises LogError if nothing can be estimated, if
+    there are no rounds, or if rewards lie beyond `reward_range`.
 
-    Raises
-    ------
-    LogError
-        If nothing can be estimated, if there are no rounds, or if rewards lie beyond `reward_range`.
-
-    Notes
-    -----
     The value of a fixed policy is its mean reward over the distribution that the log's users and candidates come from.
     The value of a learning policy by replay is its value averaged over the rounds that it learned from, each as the
     policy was then; by ips, snips and dr it is averaged over all rounds. See `rejection` for the rounds it learns.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
@@ -50,9 +49,7 @@ class Description:
     `sources` counts files, `lines` and `skipped` what was read and skipped by reason. Propensities are None where no
     round has one in (0, 1]; the log is `uniform` if all are 1 / candidates, up to rounding. `user_rank` and `arm_rank`
     are the ranks of these vectors and their largest possible values, `size` the root mean square of |(x, z)| of the
-    arms shown. For uniform logs, `display_bias` is the largest deviation, over arms, of how often an arm was shown from
-    how often it should have been, in standard deviations: if the display was fair, it is below `display_limit` in 999
-    of 1,000 logs.
+    arms shown.
     """
 
     path: str
@@ -73,8 +70,6 @@ class Description:
     lowest_propensity: float | None
     highest_propensity: float | None
     uniform: bool
-    display_bias: float | None
-    display_limit: float | None
     most_shown: list[ArmCounts]
     features: str
     d1: int
@@ -113,10 +108,8 @@ class _Sums:
             if self.times[i] is None:
                 self.times[i] = int(batch.time[(part == i) & (batch.time != NO_TIME)][0])
         self.pool_counts += np.bincount(batch.pool, minlength=len(self.pool_counts))
-        inside = view.shown(batch) >= 0
-        shown = Batch(*(column[inside] for column in batch))
-        self.rewards_by_arm += np.bincount(view.arm[view.shown(shown)], shown.reward, len(view.names))
-        self.squares += sum(float((features**2).sum()) for features in view.rows(shown)[1:])
+        self.rewards_by_arm += np.bincount(view.arm[view.shown(batch)], batch.reward, len(view.names))
+        self.squares += sum(float((features**2).sum()) for features in view.rows(batch)[1:])
 
     def slices(self) -> list[Slice]:
         view, slices = self.view, []
@@ -140,16 +133,6 @@ class _Sums:
         by_arm: FloatArray = np.bincount(self.view.arm, entries, len(self.view.names)).astype(float)
         return by_arm
 
-    def display(self) -> tuple[float | None, float | None]:
-        """`display_bias` and `display_limit` of `Description`."""
-        share = 1.0 / np.maximum(self.view.sizes, 1)
-        fair, variance = self.by_arm(self.pool_counts * share), self.by_arm(self.pool_counts * share * (1.0 - share))
-        used = variance > 0
-        if self.survey.uneven or not used.any() or self.view.arms_are != "articles":
-            return None, None
-        bias = float(np.abs((self.survey.shown - fair)[used] / np.sqrt(variance[used])).max())
-        return bias, -NormalDist().inv_cdf(1e-3 / int(used.sum()) / 2)
-
     def most_shown(self) -> list[ArmCounts]:
         shown, candidate = self.survey.shown, self.by_arm(self.pool_counts)
         return [
@@ -170,7 +153,6 @@ def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: Non
         progress(batch.rounds)
     survey, (mean, square) = sums.survey, sums.rewards / sums.survey.rounds
     reading = log.about.get("reading", {})
-    bias, limit = sums.display()
     return Description(
         path=log.path.name,
         kind=log.about["kind"],
@@ -190,8 +172,6 @@ def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: Non
         lowest_propensity=survey.smallest if survey.largest else None,
         highest_propensity=survey.largest or None,
         uniform=not survey.uneven,
-        display_bias=bias,
-        display_limit=limit,
         most_shown=sums.most_shown(),
         features=view.map.name,
         d1=view.d1,

@@ -66,14 +66,12 @@ class Terms(NamedTuple):
 class Tally(NamedTuple):
     """The largest weight, and counts over all rounds.
 
-    silent: rounds in which the policy shows nothing; padded: its probability on places that are filled up; certain: its
-    probability on other arms where the log's arm was certain; clipped: weights that were clipped; squares: the sum of
-    k^2.
+    silent: rounds in which the policy shows nothing; certain: its probability on other arms where the log's arm was
+    certain; clipped: weights that were clipped; squares: the sum of k^2.
     """
 
     largest: float = 0.0
     silent: float = 0.0
-    padded: float = 0.0
     certain: float = 0.0
     clipped: float = 0.0
     squares: float = 0.0
@@ -336,11 +334,6 @@ PROPENSITIES = (
         lambda p: p.data.tally.certain,
         "There is no overlap: in {value:,.0f} of {p.rounds:,} rounds the log's arm was certain (propensity 1), and "
         "this policy shows others. Only dm needs no overlap.",
-    ),
-    Rule(
-        lambda p: p.data.tally.padded,
-        "There is no overlap: in {value:,.0f} of {p.rounds:,} rounds it picks a place beyond the end of the list, "
-        "where places are filled up with zero features. Use arms='articles'.",
     ),
 )
 NO_OVERLAP = "There is no overlap: {p.unseen_words}. Only dm gives an estimate: the model guesses their rewards."

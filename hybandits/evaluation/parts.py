@@ -144,6 +144,8 @@ class Survey:
 
     @classmethod
     def of(cls, view: View) -> Survey:
+        if view.arms_are != "articles":
+            raise ValueError(f"arms={view.arms_are!r} is for worlds: use a view with arms='articles'")
         return cls(np.zeros(len(view.names), np.int64))
 
     @property
@@ -152,13 +154,12 @@ class Survey:
         return not (self.missing or self.wrong)
 
     def add(self, view: View, batch: Batch) -> None:
-        p, sizes = batch.propensity, view.log.pools.sizes[batch.pool]
+        p, sizes = batch.propensity, view.sizes[batch.pool]
         missing = np.isnan(p)
         sound = (p > 0) & (p <= 1)
-        entries = view.shown(batch)
         self.merge(
             Survey(
-                shown=np.bincount(view.arm[entries[entries >= 0]], minlength=len(self.shown)),
+                shown=np.bincount(view.arm[view.shown(batch)], minlength=len(self.shown)),
                 rounds=batch.rounds,
                 missing=int(missing.sum()),
                 wrong=int((~missing & ~sound).sum()),

@@ -66,8 +66,8 @@ def survey_part(task: LogPart, report: Report) -> Survey:
 
 # ------------------------------------------------------------------ terms
 
-ROUND = np.dtype([(name, float) for name in ("total", "match", "padded", "direct", "within", "shown")])
-"""The output of `add_choices` per round: sum of pi, pi(shown), pi on filled-up places, and means by the model."""
+ROUND = np.dtype([(name, float) for name in ("total", "match", "direct", "within", "shown")])
+"""The output of `add_choices` per round: sum of pi, pi(shown), and means by the model."""
 
 
 def terms_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
@@ -115,11 +115,9 @@ def terms_of(
             f"{target} gives probabilities of shape {pi.shape} for {n} rounds of at most {counts.max()} candidates: "
             "give one row per round and one column per candidate"
         )
-    shown = np.where(piece.chosen < counts, piece.chosen, -1).astype(np.int64)
-    pair, real = view.pair(piece), view.log.pools.sizes[piece.pool]
-    out = np.zeros(n, ROUND)
+    pair, out = view.pair(piece), np.zeros(n, ROUND)
     wrong = add_choices(
-        pi, counts, real, shown, piece.user, pair, first, view.group, view.arm, *model, fold, bool(task.models),
+        pi, counts, piece.chosen, piece.user, pair, first, view.group, view.arm, *model, fold, bool(task.models),
         task.low, task.high, out, sums.mass, sums.eligible,
     )  # fmt: skip
     if wrong >= 0:
@@ -137,8 +135,8 @@ def terms_of(
     kept = match * (rejection.drawn(start, p) if isinstance(target, Learning) else rejection.chance(p))
     others = np.where((p == 1.0) & (total - match > 1e-9), total - match, 0.0)
     tally = Tally(
-        largest=weight.max(), silent=(total == 0.0).sum(), padded=out["padded"].sum(), certain=others.sum(),
-        clipped=clipped.sum(), squares=float(kept @ kept),
+        largest=weight.max(), silent=(total == 0.0).sum(), certain=others.sum(), clipped=clipped.sum(),
+        squares=float(kept @ kept),
     )  # fmt: skip
     sums.tally = sums.tally.plus(Tally(*map(float, tally)))
     return Terms(piece.reward, match, weight, kept, out["direct"], out["within"], out["shown"])
@@ -146,15 +144,14 @@ def terms_of(
 
 @kernel
 def add_choices(  # type: ignore[no-untyped-def]
-    pi, counts, real, shown, user, pair, first, group, arm, weights, constant, fold, modelled, low, high, out, mass,
-    eligible,
+    pi, counts, shown, user, pair, first, group, arm, weights, constant, fold, modelled, low, high, out, mass, eligible
 ):  # fmt: skip
     """Write a ROUND for every round. Returns the first round whose probabilities are invalid, -1 if there is none.
 
-    counts: candidates; real: those that are not filled up; shown: the place of what was shown, -1 if it was cut off;
-    first: entry of the first candidate. The model's mean of group g in fold f is (u, p).weights[f, g] + constant[f, g],
-    p being the pair features, if there are any; `within` and `shown` have it within low..high. Added to for every arm:
-    mass, its probability, and eligible, the rounds with any.
+    counts: candidates; shown: the place of what was shown; first: entry of the first candidate. The model's mean of
+    group g in fold f is (u, p).weights[f, g] + constant[f, g], p being the pair features, if there are any; `within`
+    and `shown` have it within low..high. Added to for every arm: mass, its probability, and eligible, the rounds with
+    any.
     """
     for t in range(pi.shape[0]):
         f = fold[t]
@@ -168,8 +165,6 @@ def add_choices(  # type: ignore[no-untyped-def]
                 total += p
                 mass[arm[e]] += p
                 eligible[arm[e]] += 1
-                if k >= real[t]:
-                    out[t].padded += p
             if modelled and (p > 0.0 or k == shown[t]):
                 q = mean_reward(user, pair, t, k, weights[f], constant[f], group[e])
                 limited = min(max(q, low), high)
@@ -182,8 +177,7 @@ def add_choices(  # type: ignore[no-untyped-def]
         out[t].total = total
         out[t].direct = direct
         out[t].within = within
-        if shown[t] >= 0:
-            out[t].match = pi[t, shown[t]]
+        out[t].match = pi[t, shown[t]]
     return -1
 
 
@@ -264,8 +258,6 @@ def add_influence(  # type: ignore[no-untyped-def]
     known: (u, p) of what was shown.
     """
     for t in range(entry.shape[0]):
-        if entry[t] < 0:
-            continue
         f, g = fold[t], group[entry[t]]
         error = reward[t] - constant[f, g]
         for i in range(known.shape[1]):

@@ -28,7 +28,7 @@ _AFFINITY = "user-item_affinity_"
 
 
 class OpenBanditReader(ColumnsReader):
-    """Reads a campaign of the Open Bandit Dataset: its folder, such as `random/all`, or the CSV of rounds in it.
+    """Reads a campaign of the Open Bandit Dataset: its folder, such as `random/all`.
 
     The CSV is read twice, first for the categories of the users. The header does not count as a line.
     """
@@ -74,26 +74,23 @@ class OpenBanditReader(ColumnsReader):
 
 
 def find_campaign(paths: Paths) -> tuple[Path, Path]:
-    """Find the CSV of rounds and that of items, by a campaign's folder or by its CSV of rounds."""
-    path, *others = given_paths(paths)
+    """Find the CSV of rounds and that of items in a campaign's folder."""
+    folder, *others = given_paths(paths)
     if others:
-        raise ValueError(
-            f"a campaign is one folder or one CSV file, got {path} and {others[0]}: convert them one by one"
-        )
-    folder = path if path.is_dir() else path.parent
+        raise ValueError(f"a campaign is one folder, got {folder} and {others[0]}: convert them one by one")
     items = folder / ITEMS
-    if path == items or not items.is_file():
+    if not items.is_file():
         campaigns = ", ".join(sorted(inside.parent.name for inside in folder.glob(f"*/{ITEMS}")))
         raise LogError(
-            f"{path} is not a campaign: give a folder that holds {ITEMS} and the CSV of rounds"
+            f"{folder} is not a campaign: give a folder that holds {ITEMS} and the CSV of rounds"
             f"{f', such as {campaigns} in it' if campaigns else ''}"
         )
-    if path != folder:
-        return path, items
     rounds = list_files(folder, lambda name: name.endswith((".csv", ".csv.gz")) and name != ITEMS, "all.csv").files
     if len(rounds) != 1:
         names = ", ".join(file.name for file in rounds)
-        raise LogError(f"{folder} should have one CSV beside {ITEMS}, but it has {names}: give the one with the rounds")
+        raise LogError(
+            f"{folder} should have one CSV beside {ITEMS}, but it has {names}: leave only the one with the rounds"
+        )
     return rounds[0], items
 
 

@@ -107,11 +107,6 @@ def _warnings(d: Description) -> list[str]:
             f"Features are large: |(x, z)| is {d.size:.3g} in the root mean square. Policies take it to be "
             "about 1: rescale the features, or tell the policies (feature_bound)."
         )
-    if d.display_bias is not None and d.display_limit is not None and d.display_bias > d.display_limit:
-        notes.append(
-            f"The display was not uniform: one arm was shown {d.display_bias:.1f} standard deviations off its fair "
-            f"share (uniform: below {d.display_limit:.1f}). Replay and inverse propensities would be biased."
-        )
     return notes
 
 

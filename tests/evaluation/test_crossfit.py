@@ -81,7 +81,6 @@ def test_influence_plain_and_compiled(view: View) -> None:
     weights, constant = random.normal(size=(2, groups, du)), random.normal(size=(2, groups))
     slopes, offsets = random.normal(size=(3, 2, groups, du)), random.normal(size=(3, 2, groups))
     fold, entry = np.arange(400) % 2, view.shown(batch)
-    entry[5] = -1
     outputs = []
     for function in (add_influence, add_influence.py_func):
         sums = np.zeros((3, 9))
@@ -93,7 +92,6 @@ def test_influence_plain_and_compiled(view: View) -> None:
     np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-10)
     g = view.group[entry]
     error = batch.reward - (weights[fold, g] * batch.user).sum(axis=1) - constant[fold, g]
-    error[5] = 0.0
     for j in range(3):
         c = error * ((slopes[j, fold, g] * batch.user).sum(axis=1) + offsets[j, fold, g])
         np.testing.assert_allclose(outputs[0][j], np.bincount((10 + np.arange(400)) // 50, c, 9), rtol=1e-9)

@@ -23,7 +23,6 @@ def test_description_of_a_log(tmp_path):
     assert [s.start for s in description.slices] == list(range(0, 600, 60))
     assert sum(s.new_arms for s in description.slices) == description.arms
     assert description.uniform
-    assert description.display_bias < description.display_limit
     rewards = np.concatenate([b.reward for b in log.batches()])
     np.testing.assert_allclose(description.reward, rewards.mean())
     assert description.user_rank == (5, 6)
@@ -65,7 +64,7 @@ def test_propensities_are_told(tmp_path):
     assert (rounded.lowest_propensity, rounded.without_propensity) == (0.5003, 0)
     uneven = describe(two_arms(tmp_path / "uneven", chosen, np.where(chosen, 0.6, 0.4)))
     assert not uneven.uniform
-    assert (uneven.lowest_propensity, uneven.highest_propensity, uneven.display_bias) == (0.4, 0.6, None)
+    assert (uneven.lowest_propensity, uneven.highest_propensity) == (0.4, 0.6)
     propensities = np.full(100, 0.5)
     propensities[3] = np.nan
     missing = describe(two_arms(tmp_path / "missing", chosen, propensities))
@@ -73,13 +72,3 @@ def test_propensities_are_told(tmp_path):
     assert missing.without_propensity == 1
     none = describe(two_arms(tmp_path / "none", chosen, np.full(100, np.nan)))
     assert (none.lowest_propensity, none.highest_propensity) == (None, None)
-
-
-def test_an_unfair_display_shows(tmp_path):
-    n = 400
-    fair = describe(two_arms(tmp_path / "fair", np.arange(n) % 2, np.full(n, 0.5)))
-    assert fair.display_bias == 0.0
-    unfair = describe(two_arms(tmp_path / "unfair", (np.arange(n) % 4 > 0).astype(int), np.full(n, 0.5)))
-    assert unfair.display_bias == pytest.approx((300 - 200) / np.sqrt(n / 4))
-    # Two arms and a false alarm in 1 of 1,000 logs: the quantile of 1 - 0.001 / 4.
-    assert unfair.display_limit == pytest.approx(3.4808, abs=1e-4)

@@ -28,7 +28,6 @@ class Problem:
         self.counts = random.integers(2, MOST + 1, ROUNDS)
         self.pi = random.random((ROUNDS, MOST)) * (np.arange(MOST) < self.counts[:, None])
         self.pi /= self.pi.sum(axis=1, keepdims=True)
-        self.real = self.counts.copy()
         self.shown = random.integers(0, self.counts)
         self.user = random.normal(size=(ROUNDS, 2))
         self.first = np.arange(ROUNDS) * MOST
@@ -45,7 +44,7 @@ class Problem:
         if function is add_choices.py_func:
             out = out.view(np.recarray)
         wrong = function(
-            self.pi, self.counts, self.real, self.shown, self.user, self.pair, self.first, self.group, self.arm,
+            self.pi, self.counts, self.shown, self.user, self.pair, self.first, self.group, self.arm,
             self.weights, self.constant, self.fold, True, self.low, self.high, out, mass, eligible,
         )  # fmt: skip
         return wrong, out, mass, eligible
@@ -55,8 +54,6 @@ class Problem:
 @pytest.mark.parametrize("options", [{}, {"low": -0.3, "high": 0.4}, {"pair": 3}])
 def test_choices_against_their_formulas(function: Any, options: dict[str, Any]) -> None:
     problem = Problem(**options)
-    problem.real[2] = 1  # all candidates but the first are filled up
-    problem.shown[4] = -1  # what was shown was cut off
     problem.pi[5] = 0.0  # shows nothing
     wrong, out, mass, eligible = problem.run(function)
     assert wrong == -1
@@ -67,10 +64,7 @@ def test_choices_against_their_formulas(function: Any, options: dict[str, Any]) 
         known = np.column_stack([np.tile(problem.user[t], (n, 1)), problem.pair[t, :n]])
         q = (problem.weights[f, group] * known).sum(axis=1) + problem.constant[f, group]
         within = np.clip(q, problem.low, problem.high)
-        expected = [pi.sum(), pi[s] if s >= 0 else 0, pi[problem.real[t] :].sum(), pi @ q, pi @ within]
-        np.testing.assert_allclose(list(out[t])[:5], expected, rtol=1e-12)
-        if s >= 0:
-            assert out[t]["shown"] == pytest.approx(within[s])
+        np.testing.assert_allclose(list(out[t]), [pi.sum(), pi[s], pi @ q, pi @ within, within[s]], rtol=1e-12)
         np.add.at(arm_mass, group % ARMS, pi)
         candidates += int((pi > 0).sum())
     np.testing.assert_allclose(mass, arm_mass)

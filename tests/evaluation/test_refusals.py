@@ -68,11 +68,9 @@ def test_always_an_arm_that_is_not_always_there(view: View) -> None:
         assert "no candidate to show in" in refusal(view, "always:a4", name)
 
 
-def test_places_that_are_filled_up(view: View) -> None:
-    places = View(view.log, arms="positions")
-    assert "filled up" in refusal(places, "uniform", "ips")
-    # The first arm is shown in all lists; the others only where lists are long enough.
-    assert evaluate(places, {"it": Always(0)}, estimators=["ips"]).of("it", "ips").value is not None
+def test_positions_are_not_evaluated(view: View) -> None:
+    with pytest.raises(ValueError, match="use a view with arms='articles'"):
+        evaluate(View(view.log, arms="positions"), {"it": "uniform"})
 
 
 def test_a_model_alone_says_nothing_of_learning_policies(uniform_view: View) -> None:

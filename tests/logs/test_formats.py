@@ -49,7 +49,7 @@ def test_openbandit_is_told_by_the_file_beside(tmp_path: Path) -> None:
     folder = campaign(tmp_path)
     assert detect_format(folder) == detect_format(folder / "men.csv") == "openbandit"
     assert isinstance(reader_of(folder), OpenBanditReader)
-    with pytest.raises(ValueError, match="one folder or one CSV file, got"):
+    with pytest.raises(ValueError, match="a campaign is one folder, got"):
         reader_of([folder, folder])
     mapping = Mapping(arm="item_id", reward="click")
     assert type(reader_of(folder / "men.csv", mapping=mapping)) is ColumnsReader  # a mapping says what it is

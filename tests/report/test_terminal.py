@@ -81,7 +81,6 @@ def test_a_description_has_facts_slices_and_arms(description: Description) -> No
     [
         ({"without_propensity": 1200}, "1,200 rounds have no propensity: only the direct method can use them."),
         ({"size": 31.4}, "Features are large: |(x, z)| is 31.4"),
-        ({"display_bias": 9.0, "display_limit": 4.0}, "one arm was shown 9.0 standard deviations off its fair share"),
     ],
 )
 def test_what_to_beware_of_comes_first(description: Description, changes: dict[str, Any], note: str) -> None:
