@@ -323,5 +323,5 @@ def test_a_class_of_ones_own_never_stands_in_for_a_built_in_of_its_name(own_fold
     own = shadow.Greedy(d1=1, d2=1, boldness=2.0)
     own.save("own.npz")
     assert type(hybandits.load("own.npz")) is shadow.Greedy is type(Greedy.load("own.npz")) is type(own.copy())
-    with pytest.raises(FileError, match=r"holds a HyLinUCB, not a shadow:HyLinUCB: load it"):
+    with pytest.raises(FileError, match=r"holds a HyLinUCB, not a shadow:HyLinUCB: use hybandits.load"):
         shadow.HyLinUCB.load("built-in.npz")
