@@ -61,7 +61,7 @@ is therefore finite, and a call that has passed this check cannot fail later.
 """
 
 REFRESH = 512
-"""How many rows a block learns before its L and C are recomputed from R and T."""
+"""The number of rows after which a block's L and C are recomputed from R and T."""
 
 SMALLEST = 1e-280
 """A sum of squares below this counts as 0: it could not be divided by."""
@@ -70,7 +70,7 @@ SHORT = 16
 """If C has fewer columns than this, four of its panels are summed together."""
 
 BLOCK = 64
-"""How many candidates go through both stages of scoring together; a multiple of four."""
+"""The number of candidates that go through both stages of scoring together; a multiple of four."""
 
 
 # ------------------------------------------------------------------ sizes
@@ -78,20 +78,20 @@ BLOCK = 64
 
 @kernel
 def triangle_size(d):
-    """How many numbers the panels of a lower triangular d x d matrix take."""
+    """The length of the panels of a lower triangular d x d matrix."""
     whole = d // 4
     return 8 * whole * (whole + 1) + (4 * d if 4 * whole < d else 0)
 
 
 @kernel
 def factor_size(d, m):
-    """How many numbers the factor block [R | T] of dimension d with m columns beside it takes."""
+    """The length of the factor block [R | T] of dimension d with m columns beside it."""
     return d * (d + 1) // 2 + d * m
 
 
 @kernel
 def score_size(d, m):
-    """How many numbers the score block (q, L, C) of dimension d with m columns beside it takes."""
+    """The length of the score block (q, L, C) of dimension d with m columns beside it."""
     return d + triangle_size(d) + 4 * ((m + 3) // 4) * d
 
 
@@ -404,7 +404,7 @@ def refresh_due(slot, d1, d2, arm_factor, arm_score, pulls, shared_factor, share
 
 @kernel
 def within_limit(values):
-    """Whether every number of a contiguous array is finite and at most LIMIT in absolute value."""
+    """True if every number of a contiguous array is finite and at most LIMIT in absolute value."""
     flat = values.reshape(values.size)
     n = flat.shape[0]
     a0 = splat4(0.0)

@@ -35,7 +35,7 @@ SAMPLING, INFORMATION, BOUNDS, UNIFORM = range(4)
 """Thompson sampling, information-directed sampling, upper confidence bounds, and uniform choice."""
 
 TOGETHER = 8
-"""How many arms are scored for how many decisions together."""
+"""The number of arms, and of decisions, that are scored together."""
 
 
 class RidgeRule(NamedTuple):
@@ -51,9 +51,9 @@ class RidgeRule(NamedTuple):
     noise: float = 1.0
     """The standard deviation of rewards, for posteriors."""
     coefficients: Any = np.zeros(5)
-    """What gamma is made of, for bounds: see `radius`."""
+    """The coefficients of gamma, for bounds: see `radius`."""
     by_arm: bool = False
-    """Whether gamma depends on the rewards of each arm instead of on all (the disjoint reduction)."""
+    """True if gamma depends on the rewards of each arm instead of on all (the disjoint reduction)."""
 
 
 class LearnedRule(NamedTuple):

@@ -270,7 +270,7 @@ def winners(deviations, means, top, highest):
 
 @kernel
 def shift_lattice(key, purpose, decision, repeat, places, steps):
-    """Where each coordinate of the lattice begins, at random, and how far it goes from point to point."""
+    """The random start of each coordinate of the lattice, and its step from point to point."""
     dimensions = places.shape[0]
     uniforms = np.empty((repeat + 1) * dimensions)
     fill_uniforms(key, purpose, decision, uniforms)
@@ -299,7 +299,7 @@ def lattice_normals(places, steps, normals):
 def count_places(
     x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart, key, purpose, decision, pairs, counts
 ):  # fmt: skip
-    """How often each candidate takes each of the first places in 2 pairs joint draws; fills counts (n, places).
+    """Count the first places that each candidate takes in 2 pairs joint draws; fills counts (n, places).
 
     Draws are antithetic pairs at the points of a lattice that is shifted at random, which is equal in expectation to
     independent draws and closer to the true probabilities. After POINTS pairs there is another shift. Candidates

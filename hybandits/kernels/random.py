@@ -112,7 +112,7 @@ def fill_uniforms(key, purpose, decision, out):
 
 
 CENTRE = 0.425
-"""How far from 1/2 a probability may be for `central_quantiles`."""
+"""The largest distance of a probability from 1/2 for `central_quantiles`."""
 FAR = 5.0
 """The largest sqrt(-log p) for `tail_quantiles`."""
 
