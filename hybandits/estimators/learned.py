@@ -135,9 +135,9 @@ class LearnedModel:
     flat: tuple[np.ndarray, ...]
     """The arrays without names, which Numba unpacks three times faster."""
 
-    def __init__(self, d1: int, d2: int, noise: float | None, scale: float | None, memory: float | None) -> None:
+    def __init__(self, d1: int, d2: int, noise: float | None, memory: float | None) -> None:
         self.d1, self.d2 = d1, d2
-        self.fixed = noise is not None, scale is not None
+        self.fixed_noise = noise is not None
         indices, numbers, p = np.zeros(0, np.int64), np.zeros(0), d1 + d2
         shared, both = arrow.factor_size(d1, 0), arrow.factor_size(p, 0)
         self.arrays = evidence.Model(
@@ -155,7 +155,6 @@ class LearnedModel:
         state.next, state.constant = 1, p
         state.rate = 0.0 if memory is None else 1.0 / memory
         state.sigma2 = 0.0 if noise is None else noise * noise
-        state.s1 = features["s2"][d1:] = 0.0 if scale is None else scale * scale
         features["unknown"] = 1
         features["ridge"] = evidence.UNINFORMED
         self.reserve(1)
@@ -164,9 +163,6 @@ class LearnedModel:
         empirical_bayes.prior_block(NEW_ARM, d1, d2, self.arrays)
         posterior = self.arrays.posterior
         arrow.reset_block(posterior.shared_factor, 0, posterior.shared_score, 0, d1, 0, evidence.UNINFORMED)
-        if all(self.fixed):
-            state.fixed = state.refreshes = 1
-            self.rebuild()
 
     # -------------------------------------------------------------- arrays
 
@@ -227,8 +223,8 @@ class LearnedModel:
 
     def copy(self) -> LearnedModel:
         """Return an independent copy."""
-        other = LearnedModel(self.d1, self.d2, None, None, None)
-        other.fixed = self.fixed
+        other = LearnedModel(self.d1, self.d2, None, None)
+        other.fixed_noise = self.fixed_noise
         other.reserve(self.capacity)
         other.continue_from(self)
         return other
@@ -320,7 +316,7 @@ class LearnedModel:
 
     def _step(self, arrays: evidence.Model) -> None:
         """One fixed-point step over all arms; their data are up to date."""
-        evidence.step(self.in_order, self.d1, self.d2, arrays, 0.0, self.fixed)
+        evidence.step(self.in_order, self.d1, self.d2, arrays, 0.0, self.fixed_noise)
 
     def fade(self, rows: float) -> None:
         """Age everything that has been learned by so many rows."""
@@ -336,15 +332,15 @@ class LearnedModel:
 
         It starts from the centres, which depend on the data alone, and takes ten to forty steps over all arms.
         """
-        if self.state.squares == 0.0 and not all(self.fixed):
+        if self.state.squares == 0.0:
             return
         self.fade_all()
         arrays = self._with_settings_of_its_own()
         state = arrays.state[0]
-        learned: list[tuple[Any, str]] = [] if self.fixed[0] else [(state, "sigma2")]
-        if not self.fixed[1]:
-            own = [(arrays.features[k], "s2") for k in range(self.d1, self.d1 + self.d2)]
-            learned += [(state, "s1"), (state, "sm"), *own]
+        own = [(feature, "s2") for feature in arrays.features[self.d1 :]]
+        learned: list[tuple[Any, str]] = [(state, "s1"), (state, "sm"), *own]
+        if not self.fixed_noise:
+            learned.insert(0, (state, "sigma2"))
         for record, name in learned:
             record[name] = 0.0  # whatever is 0 begins at its centre
         self._step(arrays)
@@ -380,7 +376,7 @@ class LearnedModel:
 
     def _begin_rebuilding(self) -> None:
         if self.state.refreshes > 0:
-            empirical_bayes.apply_settings(self.d1, self.d2, self.arrays, self.fixed[1])
+            empirical_bayes.apply_settings(self.d1, self.d2, self.arrays)
         empirical_bayes.begin_rebuilding(self.d1, self.d2, self.arrays)
 
     def continue_refresh(self, budget: float) -> None:
@@ -388,13 +384,9 @@ class LearnedModel:
         d1, d2, state = self.d1, self.d2, self.state
         spent = 0.0
         while state.phase > 1:
-            if all(self.fixed):  # there is nothing to learn but the data
-                state.phase = 1
-                self._begin_rebuilding()
-                break
             slots, left_out, cost = empirical_bayes.arms_of_step(d1, d2, self.arrays.arms, state, BUDGET)
             empirical_bayes.fade_arms(slots, d1, d2, self.arrays)
-            evidence.step(slots, d1, d2, self.arrays, left_out, self.fixed)
+            evidence.step(slots, d1, d2, self.arrays, left_out, self.fixed_noise)
             state.phase -= 1
             spent += cost
             if state.phase == 1:
@@ -523,9 +515,8 @@ class LearnedRidge(OnlineEstimator):
     ----------
     d1, d2 : int
         The numbers of shared and of arm-specific features.
-    noise, scale : float, optional
-        Fix the standard deviation of the noise, or the prior standard deviation of every parameter, instead of
-        learning it. With a fixed scale, arms have no mean in common.
+    noise : float, optional
+        Fix the standard deviation of the noise instead of learning it.
     memory : float or "auto", optional
         A row of age t, counted in rows, has the weight exp(-t / memory). By default nothing is forgotten. With "auto"
         there are three models: one that never forgets, and memories of 16 P and 4 P rows, where
@@ -546,17 +537,16 @@ class LearnedRidge(OnlineEstimator):
         d1: int,
         d2: int,
         noise: float | None = None,
-        scale: float | None = None,
         memory: float | Literal["auto"] | None = None,
     ) -> None:
         super().__init__(d1, d2)
-        self.settings = {"noise": noise, "scale": scale, "memory": memory}
+        self.settings = {"noise": noise, "memory": memory}
         self.weights: FloatArray = np.zeros(0)
         if memory == AUTO:
-            models = [LearnedModel(self.d1, self.d2, noise, scale, None) for _ in range(memories.MODELS)]
+            models = [LearnedModel(self.d1, self.d2, noise, None) for _ in range(memories.MODELS)]
             self.weights = np.array([*memories.SHARES, 0.0])
         else:
-            models = [LearnedModel(self.d1, self.d2, noise, scale, memory)]
+            models = [LearnedModel(self.d1, self.d2, noise, memory)]
         self.models = tuple(models)
         if len(models) > 1:
             memories.set_memories(self.d1, self.d2, self.arrays)
@@ -686,11 +676,6 @@ class LearnedRidge(OnlineEstimator):
         """True if learned settings are in use."""
         return self.heaviest.ready
 
-    @property
-    def fixed(self) -> tuple[bool, bool]:
-        """Flags: the noise is given, the scale is given."""
-        return self.models[0].fixed
-
     def learned_settings(self) -> LearnedSettings | None:
         """The settings of the heaviest model."""
         return self.heaviest.settings()
@@ -734,7 +719,7 @@ class LearnedRidge(OnlineEstimator):
         """
         if isinstance(other, LearnedRidge) and other.settings != self.settings:
             raise ValueError(
-                "cannot merge estimators with different fixed settings: give both the same noise, scale and memory"
+                "cannot merge estimators with different fixed settings: give both the same noise and memory"
             )
         super().merge(other)
 
@@ -788,9 +773,7 @@ class LearnedRidge(OnlineEstimator):
     def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], arms: list[Hashable] | None = None) -> Self:
         """Return the estimator that `pack` turned into these; raise FileError if the parts do not fit together."""
         try:
-            estimator = cls(
-                d1=header["d1"], d2=header["d2"], noise=header["noise"], scale=header["scale"], memory=header["memory"]
-            )
+            estimator = cls(d1=header["d1"], d2=header["d2"], noise=header["noise"], memory=header["memory"])
             estimator.rounds = policy_file.counter("rounds", header["rounds"])
             if arms is None:
                 arms = policy_file.arm_ids(header["arms"])

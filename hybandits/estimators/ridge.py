@@ -200,11 +200,6 @@ class HybridRidge(OnlineEstimator):
         factors = self.arm_factor.reshape(n, arrow.factor_size(d2, d1))
         return factors, self.arm_score.reshape(n, arrow.score_size(d2, d1))
 
-    @property
-    def _learning(self) -> tuple[Any, ...]:
-        """Arguments of the kernels that learn, after the row."""
-        return self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score, self.rounds
-
     def rule(
         self, code: int, noise: float = 1.0, coefficients: FloatArray = NO_BOUNDS, by_arm: bool = False
     ) -> RidgeRule:
@@ -224,16 +219,17 @@ class HybridRidge(OnlineEstimator):
     # -------------------------------------------------------------- learning and reading
 
     def _learn_row(self, slot: int, x: FloatArray, z: FloatArray, reward: float) -> bool:
-        done = arrow.learn_one(
+        learned: bool = arrow.learn_one(
             slot, x, z, reward, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
             self.rounds,
         )  # fmt: skip
-        if done > 1:
-            arrow.refresh_due(slot, self.d1, self.d2, *self._learning)
-        return bool(done)
+        return learned
 
     def _learn_rows(self, slots: Slots, x: FloatArray, z: FloatArray, rewards: FloatArray) -> None:
-        arrow.learn_rows(slots, x, z, rewards, *self._learning)
+        arrow.learn_rows(
+            slots, x, z, rewards, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
+            self.rounds,
+        )  # fmt: skip
 
     def learn_summary(
         self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any, pulls: Mapping[Hashable, int], moments: Any

@@ -362,8 +362,7 @@ def remove_row(factor, f, score, h, d, m, row, rhs):
 def learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
     """Rotate (z, x | r) into the arm's block and the rest into the shared block: O((d1 + d2)^2), whatever K is.
 
-    The row is counted in pulls[slot]; rounds is the number of rows before it. If True is returned, the caller must call
-    `refresh_due`.
+    The row is counted in pulls[slot]; rounds is the number of rows before it.
     """
     d1 = x.shape[0]
     d2 = z.shape[0]
@@ -388,16 +387,8 @@ def learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, s
     rotate_row(shared_factor, start, shared_score, start, d1, start, rest, rhs, c, s)
     rotate_inverse(shared_score, start, d1, c, s, e)
     pulls[slot] += 1
-    return pulls[slot] % REFRESH == 0 or (rounds + 1) % REFRESH == 0
-
-
-@kernel
-def refresh_due(slot, d1, d2, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
-    """Refresh the blocks that have learned another REFRESH rows; `learn_row` says when to call it."""
-    start = 0 * d1
     if pulls[slot] % REFRESH == 0:
-        f = slot * factor_size(d2, d1)
-        refresh_block(arm_factor, f, arm_score, slot * score_size(d2, d1), d2, d1)
+        refresh_block(arm_factor, f, arm_score, h, d2, d1)
     if (rounds + 1) % REFRESH == 0:
         refresh_block(shared_factor, start, shared_score, start, d1, start)
 
@@ -431,27 +422,19 @@ def within_limit(values):
 @kernel
 def learn_rows(slots, x, z, rewards, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
     """Learn rows, whose numbers must be within LIMIT, in order."""
-    n, d1 = x.shape
-    d2 = z.shape[1]
-    for i in range(n):
-        slot = slots[i]
-        if learn_row(
-            slot, x[i], z[i], rewards[i], arm_factor, arm_score, pulls, shared_factor, shared_score, rounds + i
-        ):
-            refresh_due(slot, d1, d2, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds + i)
+    for i in range(slots.shape[0]):
+        learn_row(
+            slots[i], x[i], z[i], rewards[i], arm_factor, arm_score, pulls, shared_factor, shared_score, rounds + i
+        )
 
 
 @kernel
 def learn_one(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
-    """Learn one row; return 0 if it is refused, 1 if it is learned, 2 if the caller must call `refresh_due`.
-
-    It is not called from here because most processes never need it compiled.
-    """
+    """Learn one row; False, with nothing changed, if a number is not finite or beyond LIMIT."""
     if not (within_limit(x) and within_limit(z) and abs(reward) <= LIMIT):
-        return 0
-    if learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
-        return 2
-    return 1
+        return False
+    learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds)
+    return True
 
 
 # ------------------------------------------------------------------ scoring

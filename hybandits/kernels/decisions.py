@@ -123,21 +123,10 @@ def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_scor
     Returns index, level, mean, width and how many are left. The index is -1 in the last case, and -2 if a feature is
     not finite.
     """
-    d1 = x.shape[1]
-    d2 = z.shape[1]
-    rows_x = np.empty((count, d1))
-    rows_z = np.empty((count, d2))
-    own = np.empty(count, np.int64)
-    for a in range(count):
-        i = left[a]
-        own[a] = slots[i]
-        for k in range(d1):
-            rows_x[a, k] = x[i, k]
-        for k in range(d2):
-            rows_z[a, k] = z[i, k]
+    rows = left[:count]
     mean = np.empty(count)
     width = np.empty(count)
-    if not score_rows(rows_x, rows_z, own, arm_score, shared_score, ridge, mean, width):
+    if not score_rows(x[rows], z[rows], slots[rows], arm_score, shared_score, ridge, mean, width):
         return -2, s, 0.0, 0.0, count
     best = 0
     widest = 0
@@ -166,21 +155,6 @@ def nothing(x):
 
 
 @kernel
-def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, extra, key, purpose, decision):
-    """The winner of one posterior sample (`sample_values`), its mean and width; index -1 if a feature exceeds LIMIT.
-
-    extra: see `eliminated`.
-    """
-    if not (within_limit(x) and within_limit(z)):
-        return -1, 0.0, 0.0
-    d1 = x.shape[1]
-    y, square, product = eliminated(x, z, slots, arm_score, ridge, extra)
-    best = highest_of(sample_values(y, d1, square, product, shared_score, noise, key, purpose, decision))
-    mean, variance = add_shared_one(y[best], d1, shared_score, product[best], square[best])
-    return best, mean, math.sqrt(variance)
-
-
-@kernel
 def choose_posterior(rule, x, z, slots, arm_score, shared_score, ridge, noise, extra, key, keyed, decision, chances):
     """index, mean, width and propensity (NaN: not known) by SAMPLING or by INFORMATION; index -1 if not finite.
 
@@ -191,10 +165,13 @@ def choose_posterior(rule, x, z, slots, arm_score, shared_score, ridge, noise, e
             x, z, slots, arm_score, shared_score, ridge, noise, extra, key, DECIDE + keyed, decision,
             uniform(key, MIX + keyed, decision), chances,
         )  # fmt: skip
-    i, mean, width = choose_thompson(
-        x, z, slots, arm_score, shared_score, ridge, noise, extra, key, DECIDE + keyed, decision
-    )  # fmt: skip
-    return i, mean, width, math.nan
+    if not (within_limit(x) and within_limit(z)):
+        return -1, 0.0, 0.0, math.nan
+    d1 = x.shape[1]
+    y, square, product = eliminated(x, z, slots, arm_score, ridge, extra)
+    best = sample_values(y, d1, square, product, shared_score, noise, key, DECIDE + keyed, decision).argmax()
+    mean, variance = add_shared_one(y[best], d1, shared_score, product[best], square[best])
+    return best, mean, math.sqrt(variance), math.nan
 
 
 NARROWED = 0.3
@@ -203,13 +180,13 @@ NARROWED = 0.3
 
 @kernel
 def noise_of_samples(rule, state, d1, d2):
-    """The noise of posterior samples: sigma (1 - 0.3 exp(-n / P)) for SAMPLING at learned settings, else sigma.
+    """The noise of posterior samples: sigma (1 - 0.3 exp(-n / P)) for SAMPLING, else sigma.
 
     While there are fewer rewards n than parameters, P = d1 + d2 arms, every choice explores, and samples as wide as the
     posterior choose nearly evenly. Narrower ones lose less and learn as much.
     """
     noise = math.sqrt(state.sigma2_in_use)
-    if rule == SAMPLING and state.fixed == 0:
+    if rule == SAMPLING:
         noise *= 1.0 - NARROWED * math.exp(-state.rows / max(d1 + d2 * state.arms, 1))
     return noise
 
@@ -303,16 +280,6 @@ def draw_places(own, floor, key, purpose, decisions, chances, places):
         places[b] = place_drawn(chances[b], uniform(key, purpose, decisions[b]))
 
 
-@kernel
-def highest_of(values):
-    """The place of the highest value, of equal ones the first."""
-    best = 0
-    for i in range(1, values.shape[0]):
-        if values[i] > values[best]:
-            best = i
-    return best
-
-
 # ------------------------------------------------------------------ rules of either kind
 
 
@@ -367,36 +334,15 @@ def chances_batch(policy, x, z, slots, key, keyed, decisions, chances):
 
 
 @kernel
-def candidates_of(b, x, z, slots, mask, masked_x, masked_z, masked_slots, places):
-    """The candidates of decision b, and their rows in places. Without a mask nothing is copied."""
-    n = x.shape[1]
-    row = b if slots.shape[0] > 1 else 0
-    if mask.shape[0] == 0:
-        return x[b], z[b], slots[row]
-    count = 0
-    for i in range(n):
-        if mask[b, i]:
-            for k in range(x.shape[2]):
-                masked_x[count, k] = x[b, i, k]
-            for k in range(z.shape[2]):
-                masked_z[count, k] = z[b, i, k]
-            masked_slots[count] = slots[row, i]
-            places[count] = i
-            count += 1
-    return masked_x[:count], masked_z[:count], masked_slots[:count]
-
-
-@kernel
 def choose_batch(policy, x, z, slots, mask, rounds, key, decision, first, last, index, mean, width, propensity):
     """`decide` for each of the rows; row b takes decision number decision + b."""
-    _, n, d1 = x.shape
-    unkeyed = 0 * n  # an int variable: for a literal 0 Numba would compile the callee a second time
-    masked_x = np.empty((n, d1))
-    masked_z = np.empty((n, z.shape[2]))
-    masked_slots = np.empty(n, np.int64)
-    places = np.arange(n)
+    unkeyed = 0 * first  # an int variable: for a literal 0 Numba would compile the callee a second time
+    places = np.arange(x.shape[1])
     for b in range(first, last):
-        xs, zs, own = candidates_of(b, x, z, slots, mask, masked_x, masked_z, masked_slots, places)
+        xs, zs, own = x[b], z[b], slots[b if slots.shape[0] > 1 else 0]
+        if mask.shape[0] > 0:
+            places = np.flatnonzero(mask[b])
+            xs, zs, own = xs[places], zs[places], own[places]
         i, mean[b], width[b], propensity[b] = decide(
             policy, xs, zs, own, rounds, key, unkeyed, decision + b, nothing(x)
         )  # fmt: skip

@@ -306,16 +306,15 @@ def arms_of_step(d1, d2, arms, state, most):
 
 
 @kernel
-def apply_settings(d1, d2, model, fixed_scale):
+def apply_settings(d1, d2, model):
     """Apply the settings of the last step, and note which features are known."""
     state, features = model.state[0], model.features
     ridge = np.empty(d1 + d2)
-    set_ridges(state, features, d1, fixed_scale, ridge, np.empty(d2))
+    set_ridges(state, features, d1, ridge, np.empty(d2))
     state.constant = 0
     for k in range(d1 + d2):
         feature = features[k]
-        same = feature.varied == 0 if state.rows > 1 else feature.seen == 0
-        feature.unknown = same and not fixed_scale
+        feature.unknown = feature.varied == 0 if state.rows > 1 else feature.seen == 0
         state.constant += feature.varied == 0
         feature.ridge = ridge[k]
         feature.m_in_use = feature.m
@@ -512,18 +511,6 @@ def marginalise(slot, d1, d2, model):
 
 
 @kernel
-def any_unusual(values, first, features):
-    """Return whether a candidate differs from all rows so far in a feature that never changed."""
-    n, d = values.shape
-    for k in range(d):
-        if features[first + k].unknown == 1:
-            for i in range(n):
-                if differs(values[i, k], features[first + k].usual):
-                    return True
-    return False
-
-
-@kernel
 def make_usual(values, first, features, variance, extra):
     """The features, with those that never changed as usual; extra_i += the variance that this adds for candidate i.
 
@@ -547,19 +534,16 @@ def as_known(x, z, state, features):
     """x and z with features that never changed as usual, and each candidate's additional variance in units of sigma^2.
 
     Where a candidate differs in such a feature, the variance of its mean grows by that of other parameters of the kind,
-    s1 or s2 + s_m, or by the rewards' mean square if there are none. Empty where no candidate differs.
+    s1 or s2 + s_m, or by the rewards' mean square if there are none.
     """
     n, d1 = x.shape
     d2 = z.shape[1]
-    start = 0 * d1
-    if not (any_unusual(x, start, features) or any_unusual(z, d1, features)):
-        return x, z, x.reshape(x.size)[:0]
     v = state.squares / state.weight
     of_beta = state.sm
     for k in range(d2):
         of_beta += features[d1 + k].s2 / d2
     extra = np.zeros(n)
-    known_x = make_usual(x, start, features, state.s1 if state.s1 > 0.0 else v, extra)
+    known_x = make_usual(x, 0 * d1, features, state.s1 if state.s1 > 0.0 else v, extra)
     known_z = make_usual(z, d1, features, of_beta if of_beta > 0.0 else v, extra)
     for i in range(n):
         extra[i] = min(extra[i] / state.sigma2_in_use, LIMIT)

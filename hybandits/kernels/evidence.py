@@ -28,7 +28,7 @@ from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, store4
 _VARIANCES = ["sigma2", "s1", "sm"]
 _SUMS = ["residual", "mean_reward", "spread", "squares", "log_det_dropped", "weight", "rate", "clock"]
 _RESULTS = ["evidence", "parameters", "sigma2_in_use"]
-_COUNTS = ["rows", "next", "due", "phase", "cursor", "end", "arms", "refreshes", "ready", "constant", "fixed"]
+_COUNTS = ["rows", "next", "due", "phase", "cursor", "end", "arms", "refreshes", "ready", "constant"]
 
 STATE = np.dtype(
     (np.record, [(name, "f8") for name in (*_VARIANCES, *_SUMS, *_RESULTS)] + [(name, "i8") for name in _COUNTS])
@@ -48,7 +48,6 @@ STATE = np.dtype(
 - arms, refreshes: arms that have learned, refreshes so far
 - ready: 1 if the posterior factors have been built at learned settings
 - constant: features that have never changed, as of the last refresh
-- fixed: 1 if noise and scale are both given
 """
 
 FEATURE = np.dtype(
@@ -274,8 +273,8 @@ def start_at(centre, state, features, d1):
 
 
 @kernel
-def set_ridges(state, features, d1, fixed_scale, ridge, g):
-    """Fill ridge = (a, b) and g from the scales; with a fixed scale every parameter has the same, and there is no m.
+def set_ridges(state, features, d1, ridge, g):
+    """Fill ridge = (a, b) and g from the scales.
 
     The variance of the intercept is the mean square of the rewards, so that it can carry their level.
     """
@@ -286,12 +285,12 @@ def set_ridges(state, features, d1, fixed_scale, ridge, g):
         feature = features[k]
         w = weight_of(feature)
         common = UNINFORMED
-        if not fixed_scale and (k == intercept or not constant[k]):
+        if k == intercept or not constant[k]:
             common = ridge_of(sigma2, w, v if k == intercept else (state.s1 if k < d1 else state.sm))
         if k < d1:
-            ridge[k] = sigma2 / state.s1 if fixed_scale else common
+            ridge[k] = common
         else:
-            ridge[k] = sigma2 / feature.s2 if fixed_scale else ridge_of(sigma2, w, feature.s2)
+            ridge[k] = ridge_of(sigma2, w, feature.s2)
             g[k - d1] = common
 
 
@@ -450,7 +449,7 @@ def whitened_rows(slots, d1, d2, data, b):
 
 
 @kernel
-def posterior_of_shared(d1, d2, model, whitened, prior, fixed_scale):
+def posterior_of_shared(d1, d2, model, whitened, prior):
     """The posterior of u = (theta, m), with the arms' own parameters integrated out.
 
     prior: the ridges (a, g). Returns u, the columns of L_0 as rows, so that inner sums run along memory, the squares
@@ -481,7 +480,7 @@ def posterior_of_shared(d1, d2, model, whitened, prior, fixed_scale):
         for k in range(count):
             left[k] = e[at + k]
             for j in range(p):
-                copied[k * p + j] = 0.0 if fixed_scale and j >= d1 else rows[(at + k) * p + j]
+                copied[k * p + j] = rows[(at + k) * p + j]
         reflect_rows(shared, start, q, start, p, start, copied, start, count, p, left)
         for k in range(count):
             rest += left[k] * left[k]
@@ -498,7 +497,7 @@ def posterior_of_shared(d1, d2, model, whitened, prior, fixed_scale):
 
 
 @kernel
-def moments_of_shared(d1, features, constant, prior, u, columns, fixed_scale):
+def moments_of_shared(d1, features, constant, prior, u, columns):
     """The effective numbers of parameters of constant features, theta and m; the weighted squares of theta and m."""
     p = u.shape[0]
     gamma_0 = 0.0
@@ -508,7 +507,7 @@ def moments_of_shared(d1, features, constant, prior, u, columns, fixed_scale):
         width = 0.0
         for i in range(k, p):
             width += columns[k, i] * columns[k, i]
-        gamma = 0.0 if fixed_scale and k >= d1 else max(0.0, 1.0 - prior[k] * width)
+        gamma = max(0.0, 1.0 - prior[k] * width)
         if constant[k]:
             gamma_0 += gamma
         else:
@@ -519,11 +518,8 @@ def moments_of_shared(d1, features, constant, prior, u, columns, fixed_scale):
 
 
 @kernel
-def moments_of_own(slots, d1, d2, data, features, whitened, b, u, columns, last, errors):
-    """The effective number of parameters and the weighted squares of each feature of z; `errors` plus those of arms.
-
-    last: the number of entries of u that are estimated.
-    """
+def moments_of_own(slots, d1, d2, data, features, whitened, b, u, columns, errors):
+    """The effective number of parameters and the weighted squares of each feature of z; `errors` plus those of arms."""
     rows, e, edges, _ = whitened
     p = d1 + d2
     start = 0 * d1
@@ -538,10 +534,10 @@ def moments_of_own(slots, d1, d2, data, features, whitened, b, u, columns, last,
         count = edges[i + 1] - at
         for k in range(count):  # e - X u, and L_0 x for every whitened row x
             first = (at + k) * p
-            e[at + k] -= dot(rows, first, u, start, last)
+            e[at + k] -= dot(rows, first, u, start, p)
             for j in range(k * p, (k + 1) * p):
                 known_rows[j] = 0.0
-            for j in range(last):
+            for j in range(p):
                 add_scaled(rows[first + j], flat, j * p + j, known_rows, k * p + j, p - j)
         for f in range(d2):
             root = 1.0 / math.sqrt(b[f])
@@ -594,13 +590,12 @@ def set_common_mean(features, d1, u, columns, mean_spread):
 
 
 @kernel
-def step(slots, d1, d2, model, left_out, fixed):
+def step(slots, d1, d2, model, left_out, fixed_noise):
     """One fixed-point step of the marginal likelihood; changes the scales and m of a model.
 
     slots: the arms that take part; left_out: the number of parameters determined by the rows of the other arms alone.
-    fixed: whether the noise and the scale are given. A scale that is 0 begins at its centre.
+    fixed_noise: True if the noise is given. A scale that is 0 begins at its centre.
     """
-    fixed_noise, fixed_scale = fixed
     state, features, data = model.state[0], model.features, model.data
     p = d1 + d2
     start = 0 * d1
@@ -611,20 +606,15 @@ def step(slots, d1, d2, model, left_out, fixed):
     sigma2 = state.sigma2
     ridge = np.empty(p)
     prior = np.empty(p)
-    set_ridges(state, features, d1, fixed_scale, ridge, prior[d1:])
+    set_ridges(state, features, d1, ridge, prior[d1:])
     prior[:d1] = ridge[:d1]
     whitened = whitened_rows(slots, d1, d2, data, ridge[d1:])
-    u, columns, rest, log_det = posterior_of_shared(d1, d2, model, whitened, prior, fixed_scale)
+    u, columns, rest, log_det = posterior_of_shared(d1, d2, model, whitened, prior)
     errors = state.residual + squared_errors(start, start, d1, data.shared, data.shared_rhs, u, u[:d1])
     if data.dropped.any():
         errors += squared_errors(start, start, p, data.dropped, data.dropped_rhs, u, u)
-    gamma_0, gamma_1, gamma_m, squares_1, squares_m = moments_of_shared(
-        d1, features, constant, prior, u, columns, fixed_scale
-    )
-    last = d1 if fixed_scale else p
-    gamma_2, squares_2, errors = moments_of_own(
-        slots, d1, d2, data, features, whitened, ridge[d1:], u, columns, last, errors
-    )
+    gamma_0, gamma_1, gamma_m, squares_1, squares_m = moments_of_shared(d1, features, constant, prior, u, columns)
+    gamma_2, squares_2, errors = moments_of_own(slots, d1, d2, data, features, whitened, ridge[d1:], u, columns, errors)
     state.evidence = -0.5 * (state.weight * math.log(2.0 * math.pi * sigma2) + rest / sigma2 + log_det)
     state.parameters = gamma_0 + gamma_1 + gamma_m + gamma_2.sum()
     if not fixed_noise:
@@ -632,10 +622,9 @@ def step(slots, d1, d2, model, left_out, fixed):
         spread = variance_of_rewards(state)
         least = FLOOR_NOISE * spread + ROUNDING * state.squares / state.weight
         state.sigma2 = max(half_cauchy(errors + LEAST_ERRORS * spread, free, sigma2, c_sigma), least)
-    if not fixed_scale:
-        if c_1 > 0.0:
-            state.s1 = bounded(half_cauchy(squares_1, gamma_1, state.s1, c_1), c_1)
-        if c_2 > 0.0:
-            set_own_scales(features, d1, gamma_2, squares_2, c_2)
-            state.sm = bounded(half_cauchy(squares_m, gamma_m, state.sm, c_m), c_m)
-            set_common_mean(features, d1, u, columns, model.mean_spread)
+    if c_1 > 0.0:
+        state.s1 = bounded(half_cauchy(squares_1, gamma_1, state.s1, c_1), c_1)
+    if c_2 > 0.0:
+        set_own_scales(features, d1, gamma_2, squares_2, c_2)
+        state.sm = bounded(half_cauchy(squares_m, gamma_m, state.sm, c_m), c_m)
+        set_common_mean(features, d1, u, columns, model.mean_spread)

@@ -18,15 +18,7 @@ from statistics import NormalDist
 import numpy as np
 
 from hybandits.foundation.compiling import kernel
-from hybandits.kernels.arrow import (
-    eliminated,
-    panel_times,
-    panel_times_four,
-    store_four,
-    transpose_times,
-    triangle_size,
-    within_limit,
-)
+from hybandits.kernels.arrow import eliminated, panel_times_four, store_four, transpose_times, within_limit
 from hybandits.kernels.random import fill_coarse_normals, fill_uniforms
 from hybandits.kernels.simd import load4, mul4, muladd4, splat4, spread4, store4, sub4, sum4
 
@@ -46,34 +38,23 @@ LEVELS /= np.sqrt((LEVELS**2).mean())
 
 
 @kernel
-def times_shared(y, stride, rows, shared_score, d1, g):
-    """G = L_0 y of these rows of y, padded with 0, one after another; four are taken together."""
-    count = rows.shape[0]
-    a = 0
-    while a + 4 <= count:
-        of_y = rows[a] * stride, rows[a + 1] * stride, rows[a + 2] * stride, rows[a + 3] * stride
-        of_g = a * stride, (a + 1) * stride, (a + 2) * stride, (a + 3) * stride
+def times_shared(y, n, stride, shared_score, d1, g):
+    """G = L_0 y of all n rows of y, padded with 0; four are taken together, at the end the last again."""
+    for a in range(0, n, 4):
+        rows = a * stride, min(a + 1, n - 1) * stride, min(a + 2, n - 1) * stride, min(a + 3, n - 1) * stride
         o = d1
         for b in range(stride // 4):
             cols = min(4 * b + 4, d1)
-            store_four(g, of_g, 4 * b, panel_times_four(shared_score, o, y, of_y, cols))
+            store_four(g, rows, 4 * b, panel_times_four(shared_score, o, y, rows, cols))
             o += 4 * cols
-        a += 4
-    while a < count:
-        o = d1
-        for b in range(stride // 4):
-            cols = min(4 * b + 4, d1)
-            store4(g, a * stride + 4 * b, panel_times(shared_score, o, y, rows[a] * stride, cols))
-            o += 4 * cols
-        a += 1
 
 
 @kernel
-def squared_distance(a, ao, b, bo, stride):
-    """|a - b|^2 of two vectors at a[ao:] and b[bo:], padded to a multiple of four."""
+def squared_distance(a, i, j, stride):
+    """|a_i - a_j|^2 of the vectors at a[i:] and a[j:], padded to a multiple of four."""
     total = splat4(0.0)
-    for j in range(0, stride, 4):
-        difference = sub4(load4(a, ao + j), load4(b, bo + j))
+    for k in range(0, stride, 4):
+        difference = sub4(load4(a, i + k), load4(a, j + k))
         total = muladd4(difference, difference, total)
     return sum4(total)
 
@@ -99,53 +80,24 @@ def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
         mean[i] += sum4(total)
         if mean[i] > mean[greedy]:
             greedy = i
-    # |G_i - G_g|^2 <= |L_0|^2 |y_i - y_g|^2 with the Frobenius norm: who fails by this bound is surely out
-    squares = splat4(0.0)
-    for j in range(d1, d1 + triangle_size(d1), 4):
-        squares = muladd4(load4(shared_score, j), load4(shared_score, j), squares)
-    norm = sum4(squares)
+    g = np.empty((n, stride))
+    flat_g = g.reshape(n * stride)
+    times_shared(flat, n, stride, shared_score, d1, flat_g)
     left = np.empty(n, np.int64)
-    count = 0
+    count = 0 * n
+    at = count
     reach = apart * apart * sigma * sigma
     for i in range(n):
         gap = mean[greedy] - mean[i]
-        if i != greedy:
-            distance = squared_distance(flat, i * stride, flat, greedy * stride, stride)
-            if gap * gap >= reach * (norm * distance + square[i] + square[greedy]) and gap > 0.0:
-                continue
+        variance = square[i] + square[greedy] + squared_distance(flat_g, i * stride, greedy * stride, stride)
+        if i == greedy:
+            at = count
+        elif gap * gap >= reach * variance and gap != 0.0:
+            continue
         left[count] = i
         count += 1
-    g = np.empty((count, stride))
-    at = 0 * n
-    for a in range(count):
-        if left[a] == greedy:
-            at = a
-    flat_g = g.reshape(count * stride)
-    times_shared(flat, stride, left[:count], shared_score, d1, flat_g)
-    if count > 1:
-        kept = 0
-        place = at
-        best = g[at].copy()
-        for a in range(count):
-            i = left[a]
-            gap = mean[greedy] - mean[i]
-            variance = square[i] + square[greedy] + squared_distance(flat_g, a * stride, best, 0 * n, stride)
-            if a == at or not gap * gap >= reach * variance or gap == 0.0:
-                if kept != a:
-                    left[kept] = i
-                    for j in range(stride):
-                        g[kept, j] = g[a, j]
-                if a == at:
-                    place = kept
-                kept += 1
-        at = place
-        count = kept
-    means = np.empty(count)
-    own = np.empty(count)
-    for a in range(count):
-        means[a] = mean[left[a]]
-        own[a] = square[left[a]]
-    return left[:count], means, g[:count], own, at
+    left = left[:count]
+    return left, mean[left], g[left], square[left], at
 
 
 @kernel

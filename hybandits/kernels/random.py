@@ -246,7 +246,6 @@ def place_among(u, n):
 def fill_coarse_normals(key, purpose, decision, out):
     """out: draws from `COARSE`, twelve from a block: ten bits choose a value. For averages over many draws."""
     ten = np.uint64(10)
-    twenty = np.uint64(20)
     mask = np.uint64(1023)
     words = np.empty(16, np.uint64)
     n = out.shape[0]
@@ -259,13 +258,6 @@ def fill_coarse_normals(key, purpose, decision, out):
         store_words4(words, start + 12, d)
         for block in range(4):
             o = i + 12 * block
-            if o + 12 <= n:
-                for j in range(4):
-                    word = words[4 * j + block]
-                    out[o + 3 * j] = COARSE[word & mask]
-                    out[o + 3 * j + 1] = COARSE[(word >> ten) & mask]
-                    out[o + 3 * j + 2] = COARSE[(word >> twenty) & mask]
-            else:
-                for j in range(max(n - o, 0)):
-                    word = words[4 * (j // 3) + block]
-                    out[o + j] = COARSE[(word >> (ten * np.uint64(j % 3))) & mask]
+            for j in range(min(12, n - o)):
+                word = words[4 * (j // 3) + block]
+                out[o + j] = COARSE[(word >> (ten * np.uint64(j % 3))) & mask]

@@ -42,7 +42,7 @@ def checked_memory(memory: Memory) -> Memory:
 class PosteriorPolicy(RidgePolicy):
     """A policy that chooses from the posterior of the hybrid model; subclasses name the rule.
 
-    With `noise` and `scale` given and no `memory`, the estimator is a `HybridRidge`, otherwise a `LearnedRidge`.
+    With `scale` given, the estimator is a `HybridRidge`, otherwise a `LearnedRidge`.
     """
 
     rule: ClassVar[int]
@@ -67,28 +67,30 @@ class PosteriorPolicy(RidgePolicy):
                 raise ValueError(f"{name} must lie between 1e-50 and 1e50, got {value!r}: rescale the rewards")
         self.memory = checked_memory(memory)
         ridge = 1.0
-        if self.noise is not None and self.scale is not None:
+        if self.scale is not None:
+            if self.noise is None or self.memory is not None:
+                raise ValueError(
+                    f"scale={scale!r} is given with noise={noise!r} and memory={memory!r}: it needs a noise and no "
+                    "memory; leave scale out to have it learned"
+                )
             if not 1e-10 <= self.noise / self.scale <= 1e10:
                 raise ValueError(
                     f"noise / scale must lie between 1e-10 and 1e10, got {noise!r} / {scale!r}: rescale the rewards"
                 )
             ridge = (self.noise / self.scale) ** 2
-        self._learns = self.noise is None or self.scale is None or self.memory is not None
+        self._learns = self.scale is None
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
 
     def _make_estimator(self, ridge: float) -> Any:
         if self._learns:
-            return LearnedRidge(d1=self.d1, d2=self.d2, noise=self.noise, scale=self.scale, memory=self.memory)
+            return LearnedRidge(d1=self.d1, d2=self.d2, noise=self.noise, memory=self.memory)
         return super()._make_estimator(ridge)
 
     @property
     def learned(self) -> LearnedSettings | None:
         """The learned noise and scales; None if both were given, or before the first reward that is not 0."""
         with self._lock:
-            estimator = self._table
-            if not isinstance(estimator, LearnedRidge) or all(estimator.fixed):
-                return None
-            return estimator.learned_settings()
+            return self._table.learned_settings() if isinstance(self._table, LearnedRidge) else None
 
     @synchronized
     def refresh(self) -> None:
@@ -146,9 +148,9 @@ class PosteriorPolicy(RidgePolicy):
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
         super()._unpack_parts(parts)
         estimator = self._table
-        given = [self.noise, self.scale, self.memory]
+        given = [self.noise, self.memory]
         if isinstance(estimator, LearnedRidge) and [*estimator.settings.values()] != given:
-            raise FileError("the estimator's noise, scale or memory is not the policy's: the file is corrupt")
+            raise FileError("the estimator's noise or memory is not the policy's: the file is corrupt")
 
 
 class HyThompson(PosteriorPolicy):
@@ -166,7 +168,8 @@ class HyThompson(PosteriorPolicy):
         The standard deviation of the reward around its mean, in the units of the reward. By default it is learned.
     scale : float, optional
         The standard deviation of the entries of theta and of every beta before any reward has been seen. By default it
-        is learned, for theta and for each of the arms' own features apart, with the mean that arms have in common.
+        is learned, for theta and for each of the arms' own features apart, with the mean that arms have in common. It
+        needs the noise too, and no memory.
     memory : float or "auto", optional
         The number of rounds that the policy remembers, for worlds that change: a reward that came t rewards ago counts
         exp(-t / memory) as much as the latest. With "auto" the policy keeps three memories, one of them infinite, and

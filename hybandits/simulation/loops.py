@@ -19,7 +19,7 @@ from hybandits.estimators.learned import LearnedRidge
 from hybandits.estimators.sums import unsound
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import by_kind, kernel
-from hybandits.kernels.arrow import LIMIT, learn_row, refresh_due, within_limit
+from hybandits.kernels.arrow import LIMIT, learn_row, within_limit
 from hybandits.kernels.decisions import LearnedRule, RidgeRule, decide, nothing, walk_level
 from hybandits.kernels.features import buffers_for, lay_out, lay_side_by_side
 from hybandits.kernels.hyran import best_mean, estimate, learn_round
@@ -80,10 +80,8 @@ def pick_by_estimator(rule, x, z, slots, rows, key, decision):  # type: ignore[n
 @kernel
 def teach_ridge(rule, level, i, x, z, slots, reward, rows, key):  # type: ignore[no-untyped-def]
     """`teach` for a `RidgeRule`."""
-    slot = slots[0, i]
     blocks = rule.arm_factor, rule.arm_score, rule.pulls, rule.shared_factor, rule.shared_score
-    if learn_row(slot, x[i], z[i], reward, *blocks, rows[0]):
-        refresh_due(slot, x.shape[1], z.shape[1], *blocks, rows[0])
+    learn_row(slots[0, i], x[i], z[i], reward, *blocks, rows[0])
     return LEARNED
 
 
@@ -113,13 +111,11 @@ def pick_by_sup(rule, x, z, slots, rows, key, decision):  # type: ignore[no-unty
 @kernel
 def teach_sup(rule, level, i, x, z, slots, reward, rows, key):  # type: ignore[no-untyped-def]
     """`teach` for a `SupRule`, at the level where the walk has ended."""
-    slot = slots[level, i]
     blocks = (
         rule.arm_factor[level], rule.arm_score[level], rule.pulls[level], rule.shared_factor[level],
         rule.shared_score[level],
     )  # fmt: skip
-    if learn_row(slot, x[i], z[i], reward, *blocks, rows[level]):
-        refresh_due(slot, x.shape[1], z.shape[1], *blocks, rows[level])
+    learn_row(slots[level, i], x[i], z[i], reward, *blocks, rows[level])
     return LEARNED
 
 
