@@ -41,7 +41,7 @@ categorical = { topic = ["politics", "sport", "culture", "weather"] }
 
 [[challengers]]
 name = "bold"
-policy = "HyThompson:scale=1"
+policy = "HyThompson:scale=1,noise=0.5"
 """
 """The bandit.toml that the demonstration needs."""
 

@@ -24,7 +24,7 @@ numeric = ["age"]
 numeric = ["price"]
 [[challengers]]
 name = "bold"
-policy = "HyThompson:scale=1"
+policy = "HyThompson:scale=1,noise=0.5"
 """
 """The bandit of servers that are killed."""
 

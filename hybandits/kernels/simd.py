@@ -1,4 +1,4 @@
-"""Four doubles, or four 64-bit words, at a time: the few vector operations that the kernels are written in.
+"""Four doubles at a time: the few vector operations that the kernels are written in.
 
 LLVM's auto-vectoriser is designed for long loops. Kernels here loop over 5 to 50 numbers, where its run-time checks and
 scalar remainders cost more than the arithmetic. Every operation is a Python function on short NumPy arrays, compiled to
@@ -23,31 +23,24 @@ LANES = 4
 
 _I32 = ir.IntType(32)
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
-_WORDS = ir.VectorType(ir.IntType(64), LANES)
 
 
 class _F64x4(types.Type):
     """Four doubles in one register."""
 
 
-class _U64x4(types.Type):
-    """Four words in one register."""
-
-
-f64x4, u64x4 = _F64x4("f64x4"), _U64x4("u64x4")
+f64x4 = _F64x4("f64x4")
 
 
 @register_model(_F64x4)
-@register_model(_U64x4)
 class _RegisterModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, dmm: Any, fe_type: Any) -> None:
-        super().__init__(dmm, fe_type, _VECTOR if fe_type == f64x4 else _WORDS)
+        super().__init__(dmm, fe_type, _VECTOR)
 
 
 # ------------------------------------------------------------------ compiling
 
 _DOUBLES = types.Array(types.float64, 1, "C"), types.Integer
-_LONGS = types.Array(types.uint64, 1, "C"), types.Integer
 """An array and an index: one element, which the operation is given as a pointer."""
 
 
@@ -84,10 +77,10 @@ def operation(emit: Callable[..., Any], result: Any, *expected: Any) -> Callable
     return register
 
 
-def _broadcast(builder: Any, scalar: Any, vector: Any = _VECTOR) -> Any:
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(_I32, 0))
-    zeros = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
-    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
+def _broadcast(builder: Any, scalar: Any) -> Any:
+    empty = ir.Constant(_VECTOR, ir.Undefined)
+    first = builder.insert_element(empty, scalar, ir.Constant(_I32, 0))
+    return _shuffle(builder, first, empty, *[0] * LANES)
 
 
 def _shuffle(builder: Any, a: Any, b: Any, *lanes: int) -> Any:
@@ -96,10 +89,6 @@ def _shuffle(builder: Any, a: Any, b: Any, *lanes: int) -> Any:
 
 def _store(builder: Any, pointer: Any, value: Any) -> Any:
     return builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=8)
-
-
-def _constant(*values: int) -> Any:
-    return ir.Constant(_WORDS, values if len(values) == LANES else values * LANES)
 
 
 # ------------------------------------------------------------------ memory
@@ -141,7 +130,7 @@ def spread4(a: Any, i: int) -> Any:
     return np.full(LANES, a[i])
 
 
-# ------------------------------------------------------------------ doubles
+# ------------------------------------------------------------------ arithmetic
 
 
 def _fma(builder: Any, *args: Any) -> Any:
@@ -173,12 +162,6 @@ def sub4(a: Any, b: Any) -> Any:
     return a - b
 
 
-@operation(lambda builder, a, b: builder.fdiv(a, b), f64x4, f64x4, f64x4)
-def div4(a: Any, b: Any) -> Any:
-    """a / b, lane by lane."""
-    return a / b
-
-
 def _sum(builder: Any, v: Any) -> Any:
     lane = [builder.extract_element(v, ir.Constant(_I32, i)) for i in range(LANES)]
     return builder.fadd(builder.fadd(lane[0], lane[2]), builder.fadd(lane[1], lane[3]))
@@ -202,76 +185,3 @@ def _sums(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
 def sums4(a: Any, b: Any, c: Any, d: Any) -> Any:
     """(sum4(a), sum4(b), sum4(c), sum4(d)) in one register."""
     return np.array([sum4(a), sum4(b), sum4(c), sum4(d)])
-
-
-# ------------------------------------------------------------------ words
-
-
-def _progression(builder: Any, first: Any, step: Any) -> Any:
-    first, step = _broadcast(builder, first, _WORDS), _broadcast(builder, step, _WORDS)
-    return builder.add(first, builder.mul(step, _constant(0, 1, 2, 3)))
-
-
-@operation(_progression, u64x4, types.uint64, types.uint64)
-def words4(first: Any, step: Any) -> Any:
-    """The words first, first + step, first + 2 step, first + 3 step."""
-    return first + step * np.arange(LANES, dtype=np.uint64)
-
-
-@operation(lambda builder, a, b: builder.xor(a, b), u64x4, u64x4, u64x4)
-def xor4(a: Any, b: Any) -> Any:
-    """a ^ b, lane by lane."""
-    return a ^ b
-
-
-def _product(builder: Any, a: Any, b: Any) -> Any:
-    low = _constant(0xFFFFFFFF)  # repeated, so that LLVM selects the multiplication of 32-bit words
-    return builder.mul(builder.and_(a, low), builder.and_(b, low))
-
-
-@operation(_product, u64x4, u64x4, u64x4)
-def product4(a: Any, b: Any) -> Any:
-    """a * b, lane by lane, of words below 2^32."""
-    return a * b
-
-
-@operation(lambda builder, a: builder.lshr(a, _constant(32)), u64x4, u64x4)
-def high4(a: Any) -> Any:
-    """The upper 32 bits of each word."""
-    return a >> np.uint64(32)
-
-
-@operation(lambda builder, a: builder.and_(a, _constant(0xFFFFFFFF)), u64x4, u64x4)
-def low4(a: Any) -> Any:
-    """The lower 32 bits of each word."""
-    return a & np.uint64(0xFFFFFFFF)
-
-
-def _unit(builder: Any, high: Any, low: Any) -> Any:
-    bits = builder.or_(builder.shl(high, _constant(32)), low)
-    number = builder.uitofp(builder.lshr(bits, _constant(11)), _VECTOR)
-    half, unit = ir.Constant(_VECTOR, [0.5] * LANES), ir.Constant(_VECTOR, [2.0**-53] * LANES)
-    return builder.fmul(builder.fadd(number, half), unit)
-
-
-@operation(_unit, f64x4, u64x4, u64x4)
-def unit4(high: Any, low: Any) -> Any:
-    """Numbers uniform in (0, 1), from two words below 2^32 each: (the first 53 of their 64 bits + 1/2) 2^-53."""
-    return ((((high << np.uint64(32)) | low) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-
-
-def _store_pairs(builder: Any, pointer: Any, v: Any, w: Any) -> None:
-    _store(builder, pointer, _shuffle(builder, v, w, 0, 4, 1, 5))
-    _store(builder, builder.gep(pointer, [ir.Constant(_I32, LANES)]), _shuffle(builder, v, w, 2, 6, 3, 7))
-
-
-@operation(_store_pairs, types.none, *_DOUBLES, f64x4, f64x4)
-def store_pairs4(a: Any, i: int, v: Any, w: Any) -> None:
-    """a[i : i+8] = v0, w0, v1, w1, v2, w2, v3, w3, unaligned and unchecked."""
-    a[i : i + 2 * LANES : 2], a[i + 1 : i + 2 * LANES : 2] = v, w
-
-
-@operation(_store, types.none, *_LONGS, u64x4)
-def store_words4(a: Any, i: int, v: Any) -> None:
-    """a[i : i+4] = v of an array of words, unaligned and unchecked."""
-    a[i : i + LANES] = v

@@ -329,7 +329,7 @@ def test_merging_is_learning_the_others_rows_afterwards(memory: float | None) ->
         assert_allclose(one.beta(arm), whole.beta(arm), rtol=1e-6)
         assert one.pulls_of(arm) == whole.pulls_of(arm)
         assert_allclose(weight_of_arm(one, arm), weight_of_arm(whole, arm), rtol=1e-9)
-    with pytest.raises(ValueError, match="the same noise, scale and memory"):
+    with pytest.raises(ValueError, match="the same noise and memory"):
         one.merge(taught(rows, memory=26.0))
 
 
@@ -396,7 +396,7 @@ def test_arms_that_come_and_go_during_a_refresh() -> None:
     assert np.isfinite(estimator.theta).all()
 
 
-@pytest.mark.parametrize("fixed", [{}, {"noise": 0.3}, {"scale": 0.5}])
+@pytest.mark.parametrize("fixed", [{}, {"noise": 0.3}])
 def test_saved_in_the_middle_of_a_refresh_it_continues_to_the_bit(fixed: dict[str, float]) -> None:
     """One row advances by one step or one arm, and a copy is made after every row."""
     rows = make_rows(13, n=60)
@@ -520,19 +520,3 @@ def test_what_a_dropped_arm_has_taught_fades_like_the_rest() -> None:
     estimator.refresh()
     assert not dropped.any()
     assert np.isfinite(estimator.predict(rows.x[:6], rows.z[:6], [0, 1, 2, 3, 4, 5])).all()
-
-
-def test_given_both_and_a_memory_it_is_ridge_regression_of_weighted_rows() -> None:
-    rows = make_rows(12, n=50, d1=2, d2=2, arms=2)
-    estimator = taught(rows._replace(reward=0.0 * rows.reward), noise=0.5, scale=2.0, memory=10.0)
-    assert estimator.ready
-    assert not estimator.theta.any()
-    estimator = taught(rows, noise=0.5, scale=2.0, memory=10.0)
-    estimator.refresh()
-    weight = np.sqrt(fading(rows, 10.0))
-    design = weight[:, None] * design_of(rows, 2)
-    inverse = np.linalg.inv(design.T @ design + np.eye(6) / 16)
-    estimate = inverse @ (design.T @ (weight * rows.reward))
-    assert_allclose(estimator.theta, estimate[:2], rtol=1e-9)
-    assert_allclose(estimator.beta(1), estimate[4:], rtol=1e-9)
-    assert estimator.predict(np.zeros((1, 2)), np.eye(2)[:1], ["new"]).width[0] == pytest.approx(4.0)

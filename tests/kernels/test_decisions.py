@@ -81,20 +81,20 @@ def test_a_posterior_sample_is_its_formula(mode: str, d1: int, d2: int) -> None:
     expected = sample.argmax()
     values = decisions.sample_values(y, d1, square, product, blocks.shared_score, sigma, 5, 0, 9)
     assert_allclose(values, sample, rtol=1e-12)
-    assert decisions.highest_of(values) == expected
     state = blocks.arm_score, blocks.shared_score, RIDGE, sigma, np.empty(0)
     assert_array_equal(decisions.sample_candidates(*candidates.rows, *state, 5, 0, 9), values)
     again = decisions.sample_candidates(*candidates.rows, *state[:-1], np.full(6, 1e6), 5, 0, 9)
     assert_allclose(again, sample, atol=4 * sigma * 1e3)
     assert (again != values).all()
-    best, mean, width = decisions.choose_thompson(*candidates.rows, *state, 5, 0, 9)
+    sampled = decisions.SAMPLING, *candidates.rows, *state, 5, 0, 9, np.empty(0)
+    best, mean, width, _ = decisions.choose_posterior(*sampled)
     means, widths = candidates.scores()
     assert best == expected
     assert_allclose((mean, width), (means[best], widths[best]), rtol=1e-12)
     candidates.x[:] = np.inf
     candidates.z[:] = np.inf
     with np.errstate(all="ignore"):
-        assert decisions.choose_thompson(*candidates.rows, *state, 5, 0, 9)[0] == -1
+        assert decisions.choose_posterior(*sampled)[0] == -1
 
 
 def test_the_walk_through_levels(mode: str) -> None:

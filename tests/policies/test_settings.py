@@ -58,6 +58,8 @@ from hybandits import (
         ),
         (lambda: HyThompson(d1=1, d2=1, noise=0.0), ValueError, "noise must be positive, got 0.0"),
         (lambda: HyThompson(d1=1, d2=1, scale=-1.0), ValueError, "scale must be positive, got -1.0"),
+        (lambda: HyIDS(d1=1, d2=1, scale=1.0), ValueError, "scale=1.0 is given with noise=None .* leave scale out"),
+        (lambda: HyIDS(d1=1, d2=1, noise=1, scale=1, memory=9), ValueError, "memory=9: it needs a noise and no memory"),
         (lambda: HyThompson(d1=1, d2=1, propensity_draws=-1), ValueError, "propensity_draws must be at least 0"),
         (lambda: HyRan(d1=1, d2=1, ridge_schedule="other"), ValueError, "ridge_schedule must be"),  # type: ignore[arg-type]
         (lambda: HyRan(d1=1, d2=1, p=1.0), ValueError, r"p must lie in \(0, 1\), got 1.0"),

@@ -28,7 +28,7 @@ def values(text: str) -> dict[tuple[str, ...], float]:
 
 
 def test_what_happened_is_counted(tmp_path: Path) -> None:
-    service = writer(tmp_path, CLICKS, challengers=[{"name": 'bo"ld\n', "policy": "HyThompson:scale=1"}])
+    service = writer(tmp_path, CLICKS, challengers=[{"name": 'bo"ld\n', "policy": "HyThompson:scale=1,noise=0.5"}])
     with served(service) as web:
         web.put("/v1/arms/a", json={"features": {"price": 1}})
         for i in range(5):
@@ -83,7 +83,9 @@ def test_late_rewards_are_counted(tmp_path: Path) -> None:
 
 
 def test_estimates_of_every_policy(tmp_path: Path) -> None:
-    service = writer(tmp_path, rewards=[0, 1], challengers=[{"name": 'bo"ld\n', "policy": "HyThompson:scale=1"}])
+    service = writer(
+        tmp_path, rewards=[0, 1], challengers=[{"name": 'bo"ld\n', "policy": "HyThompson:scale=1,noise=0.5"}]
+    )
     put(service, "a", "b")
     with served(service) as web:
         for i in range(5):

@@ -21,7 +21,7 @@ from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, FILE, Clock, bandit, decide, outcome_of, put, retire, writer
 
 MODES = pytest.mark.parametrize("content", [FILE, CLICKS], ids=["at once", "with a window"])
-CHALLENGERS = [{"name": "bold", "policy": "HyThompson:scale=1"}]
+CHALLENGERS = [{"name": "bold", "policy": "HyThompson:scale=1,noise=0.5"}]
 
 
 def play(service: Writer, clock: Clock, first: int, last: int) -> None:

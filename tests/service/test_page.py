@@ -36,7 +36,7 @@ expect.set_options(timeout=30_000)  # milliseconds: a machine may be busy
 def played(path: Path, arms: list[str], decisions: int) -> Writer:
     """A service on which something has happened: every arm has a click rate of its own."""
     clock = Clock()
-    bold = {"name": "<b>bold</b>", "policy": "HyThompson:scale=1"}
+    bold = {"name": "<b>bold</b>", "policy": "HyThompson:scale=1,noise=0.5"}
     service = writer(path, CLICKS, clock=clock, name="A page & <i>more</i>", challengers=[bold])
     random = np.random.default_rng(5)
     rates = dict(zip(arms, random.uniform(0.05, 0.5, len(arms)), strict=True))

@@ -24,7 +24,7 @@ def test_a_file_without_a_seed_gets_one_of_its_own() -> None:
 
 
 def test_plain_values_give_the_same_bandit_again() -> None:
-    one = bandit(CLICKS, challengers=[{"name": "bold", "policy": "HyThompson:scale=1"}])
+    one = bandit(CLICKS, challengers=[{"name": "bold", "policy": "HyThompson:scale=1,noise=0.5"}])
     again = Bandit.from_plain(one.plain())
     assert again == one
     assert again.features.names_x == one.features.names_x

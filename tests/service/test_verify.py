@@ -43,7 +43,7 @@ def verified(store: SqliteStore, row: Row, other: Decision) -> Verification:
 
 
 def test_a_decision_that_was_tampered_with_is_found(tmp_path: Path) -> None:
-    service = writer(tmp_path, challengers=[{"name": "bold", "policy": "HyThompson:scale=1"}])
+    service = writer(tmp_path, challengers=[{"name": "bold", "policy": "HyThompson:scale=1,noise=0.5"}])
     put(service, "a", "b", "c")
     play(service, 40)
     store = SqliteStore(tmp_path / "log.db")

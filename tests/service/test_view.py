@@ -22,7 +22,9 @@ from tests.support.bandits import CLICKS, FILE, USER, Clock, put, retire, served
 def played(path: Path, *arms: str, rounds: int = 60, seconds: float = 0.5) -> Writer:
     """A service whose every second decision for its first arm, and no other, was rewarded."""
     clock = Clock()
-    service = writer(path, CLICKS, clock=clock, challengers=[{"name": "bold", "policy": "HyThompson:scale=1"}])
+    service = writer(
+        path, CLICKS, clock=clock, challengers=[{"name": "bold", "policy": "HyThompson:scale=1,noise=0.5"}]
+    )
     put(service, *arms)
     for i in range(rounds):
         clock.advance(seconds)
@@ -103,7 +105,7 @@ def test_what_other_servers_have_written_is_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rewards", [[1e50, -1e50], [5e-324, 0.0], [1e16]])
 def test_extreme_rewards_are_shown(tmp_path: Path, rewards: list[float]) -> None:
-    service = writer(tmp_path, {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1"}]})
+    service = writer(tmp_path, {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1,noise=0.5"}]})
     put(service, "a", "b")
     for i, reward in enumerate(rewards * 120):
         service.serve([Decide(USER, event_id=str(i)), GiveReward(str(i), reward)])

@@ -124,7 +124,7 @@ def test_the_thread_closes_decisions_when_nobody_asks(tmp_path: Path) -> None:
 
 def test_a_model_that_was_changed_in_part_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second policy fails to learn what the first has learned: the log is right, and the next start folds it."""
-    content = {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1"}]}
+    content = {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1,noise=0.5"}]}
     service = writer(tmp_path, content)
     put(service, "a", "b")
     for i in range(5):
@@ -156,7 +156,7 @@ def play(service: Writer, first: int, last: int) -> None:
 
 def test_decisions_made_together_are_those_made_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else is in the transaction: other candidates, users that cannot be used, an id that comes again."""
-    content = {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1"}]}
+    content = {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1,noise=0.5"}]}
     service = writer(tmp_path, content)
     put(service, "a", "b", "c")
     play(service, 0, 40)

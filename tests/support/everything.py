@@ -74,7 +74,7 @@ def use_policies(folder: Path) -> None:
         policies = [make_policy(name, {}, d1=d1, d2=d2, arms=30, horizon=1000, seed=1) for name in policy_names()]
         given = {"noise": 0.5, "scale": 0.5}
         policies += [hybandits.HyThompson(d1=d1, d2=d2, **given), hybandits.HyIDS(d1=d1, d2=d2, **given)]
-        policies += [hybandits.HyIDS(d1=d1, d2=d2, noise=0.5), hybandits.HyThompson(d1=d1, d2=d2, scale=0.5)]
+        policies += [hybandits.HyIDS(d1=d1, d2=d2, noise=0.5)]
         policies.append(hybandits.EpsilonGreedy(hybandits.HyThompson(d1=d1, d2=d2), epsilon=0.2, seed=1))
         policies.append(hybandits.LinUCB(d1=d1, d2=d2, exploration=Constant(alpha=1.0)))
         for policy in policies:
