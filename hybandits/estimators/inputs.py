@@ -121,11 +121,8 @@ class ConstantFeatures:
 
     def __init__(self) -> None:
         self._calls = 0
-        self._same = 0
-        self._first: tuple[FloatArray, FloatArray] | None = None
-        self._x_varies = False
-        self._z_common = np.ones(1, bool)
-        self._z_varies = np.zeros(1, bool)
+        self._same: list[tuple[FloatArray, FloatArray, Any]] = []
+        """x, the first z, and the columns of z that are the same for all candidates, of calls whose x cancels."""
 
     def is_over(self, x: FloatArray, z: FloatArray) -> bool:
         """Examine the candidates of the next call; return whether no further call needs to be examined."""
@@ -133,16 +130,14 @@ class ConstantFeatures:
         if len(x) > 1:
             if (x != x[0]).any():
                 return True
-            if self._first is None:
-                self._first = x[0].copy(), z[0].copy()
-            self._same += 1
-            self._x_varies |= bool((x[0] != self._first[0]).any())
-            self._z_common = self._z_common & (z == z[0]).all(axis=0)
-            self._z_varies = self._z_varies | (z[0] != self._first[1])
-            if self._same == CALLS and self._x_varies and not (self._z_common & self._z_varies).any():
+            self._same.append((x[0].copy(), z[0].copy(), (z == z[0]).all(axis=0)))
+        if len(self._same) == CALLS:
+            users, firsts, common = (np.array(each) for each in zip(*self._same, strict=True))
+            in_z = common.all(axis=0) & (firsts != firsts[0]).any(axis=0)
+            if (users != users[0]).any() and not in_z.any():
                 checks.warn(
                     f"x was the same for all candidates in each of {CALLS} calls, so it cancels between them and "
                     "cannot change a choice: put products of the user's and the arm's features into x "
                     "(hybandits.Features makes them), or the user's features into z"
                 )
-        return self._same >= CALLS or self._calls >= WATCHED
+        return len(self._same) >= CALLS or self._calls >= WATCHED

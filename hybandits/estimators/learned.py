@@ -159,7 +159,7 @@ class LearnedModel:
         features["ridge"] = evidence.UNINFORMED
         self.reserve(1)
         self.clear(NEW_ARM)
-        evidence.set_prior_triangle(self.ridges[d1:], np.zeros((d2, d2)), self.arrays.prior)
+        evidence.set_prior_triangle(features["ridge"][d1:].copy(), np.zeros((d2, d2)), self.arrays.prior)
         empirical_bayes.prior_block(NEW_ARM, d1, d2, self.arrays)
         posterior = self.arrays.posterior
         arrow.reset_block(posterior.shared_factor, 0, posterior.shared_score, 0, d1, 0, evidence.UNINFORMED)
@@ -252,12 +252,6 @@ class LearnedModel:
         return math.sqrt(self.state.sigma2_in_use)
 
     @property
-    def ridges(self) -> FloatArray:
-        """The ridge of every feature of x, then of z, in the posterior."""
-        ridges: FloatArray = self.arrays.features["ridge"].copy()
-        return ridges
-
-    @property
     def common_mean(self) -> FloatArray:
         """The prior mean of an arm's own parameters."""
         mean: FloatArray = self.arrays.features["m_in_use"][self.d1 :].copy()
@@ -284,7 +278,7 @@ class LearnedModel:
         if not self.ready:
             return None
         state = self._explained().state[0]
-        ridges = self.ridges
+        ridges = self.arrays.features["ridge"]
         scales: FloatArray = np.where(ridges == evidence.UNINFORMED, np.nan, self.noise / np.sqrt(ridges))
         return LearnedSettings(
             self.noise, scales[: self.d1], scales[self.d1 :], self.common_mean, float(state.parameters),
@@ -496,9 +490,12 @@ class LearnedModel:
         arms.order[: n - 1] = np.arange(1, n)
         diagonal = by_slot["data_arm"][:, diagonal_of(self.d2, self.d1)]
         arms.rank[:] = (diagonal != 0.0).sum(axis=1)
-        if not self.sound(n) or (diagonal < 0).any():
-            raise FileError("a factor is not that of a positive definite matrix: the file is corrupt")
-        if state.rows != rounds or state.arms != n - 1 or not 0 <= state.cursor <= state.end < n:
+        if (
+            state.rows != rounds
+            or state.arms != n - 1
+            or (diagonal < 0).any()
+            or not 0 <= state.cursor <= state.end < n
+        ):
             raise FileError("the state of the refresh does not fit the arms: the file is corrupt")
 
 
@@ -659,7 +656,6 @@ class LearnedRidge(OnlineEstimator):
         self.merge(other)
 
     def score(self, x: FloatArray, z: FloatArray, slots: Slots) -> Prediction:
-        """Return means and widths of checked candidates, by the heaviest model."""
         return self.heaviest.score(x, z, slots)
 
     @property
@@ -668,7 +664,6 @@ class LearnedRidge(OnlineEstimator):
         return self.heaviest.theta
 
     def beta_at(self, slot: int) -> FloatArray:
-        """Return the own parameter of the arm with this slot in the heaviest model; the common mean for -1."""
         return self.heaviest.beta_at(slot)
 
     @property
@@ -681,7 +676,6 @@ class LearnedRidge(OnlineEstimator):
         return self.heaviest.settings()
 
     def refresh(self) -> None:
-        """`LearnedModel.refresh` of every model."""
         for model in self.models:
             model.refresh()
 
@@ -709,7 +703,6 @@ class LearnedRidge(OnlineEstimator):
         super().forget(arm)
 
     def sound(self) -> bool:
-        """Return whether all numbers of all models are those of positive definite matrices."""
         return all(model.sound(self._used) for model in self.models)
 
     def merge(self, other: Self) -> None:
@@ -757,41 +750,23 @@ class LearnedRidge(OnlineEstimator):
 
     # -------------------------------------------------------------- saving
 
-    def pack(self, *, ids: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the whole state as a header that JSON can hold and plain arrays."""
-        header: dict[str, Any] = {"d1": self.d1, "d2": self.d2, "rounds": self.rounds, **self.settings}
-        if ids:
-            header["arms"] = policy_file.plain_ids(self._slots)
-        slots = np.fromiter(self._slots.values(), np.int64, self.known)
+    def _settings(self) -> dict[str, Any]:
+        return self.settings
+
+    def _arrays(self, slots: Slots) -> dict[str, np.ndarray]:
         places = np.where(slots >= 0, self.models[0].arrays.arms.place[slots], -1)
         arrays = {"slots": places, "weights": self.weights.copy()}
         for k, model in enumerate(self.models):
             arrays |= {f"{k}.{name}": array for name, array in model.blocks().items()}
-        return header, arrays
+        return arrays
 
-    @classmethod
-    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], arms: list[Hashable] | None = None) -> Self:
-        """Return the estimator that `pack` turned into these; raise FileError if the parts do not fit together."""
-        try:
-            estimator = cls(d1=header["d1"], d2=header["d2"], noise=header["noise"], memory=header["memory"])
-            estimator.rounds = policy_file.counter("rounds", header["rounds"])
-            if arms is None:
-                arms = policy_file.arm_ids(header["arms"])
-            for k, model in enumerate(estimator.models):
-                start = f"{k}."
-                blocks = {name[len(start) :]: array for name, array in arrays.items() if name.startswith(start)}
-                model.put_back(blocks, estimator.rounds)
-                policy_file.check_slots(arms, arrays["slots"], model.arrays.arms.pulls[1:])
-            weights = arrays["weights"]
-        except (KeyError, TypeError) as problem:
-            raise policy_file.unfit_part(problem) from None
-        put_back("weights", estimator.weights, weights)
-        if len(weights) and not ((weights >= 0).all() and abs(weights[:-1].sum() - 1.0) < 1e-6):
-            raise FileError(f"weights are {weights.tolist()}, which must sum to 1: the file is corrupt")
-        places = arrays["slots"].tolist()
-        # block i is at slot i + 1, after that of new arms
-        estimator._slots = {arm: place + 1 if place >= 0 else -1 for arm, place in zip(arms, places, strict=True)}
-        estimator.known = len(arms)
-        estimator._used = estimator.models[0].capacity
-        estimator.pulls = estimator.models[0].arrays.arms.pulls
-        return estimator
+    def _put_back(self, arms: list[Hashable], arrays: dict[str, np.ndarray]) -> None:
+        for k, model in enumerate(self.models):
+            start = f"{k}."
+            blocks = {name[len(start) :]: array for name, array in arrays.items() if name.startswith(start)}
+            model.put_back(blocks, self.rounds)
+            policy_file.check_slots(arms, arrays["slots"], model.arrays.arms.pulls[1:])
+        put_back("weights", self.weights, arrays["weights"])
+        if len(self.weights) and not ((self.weights >= 0).all() and abs(self.weights[:-1].sum() - 1.0) < 1e-6):
+            raise FileError(f"weights are {self.weights.tolist()}, which must sum to 1: the file is corrupt")
+        self.pulls = self.models[0].arrays.arms.pulls

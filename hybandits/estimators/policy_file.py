@@ -8,7 +8,7 @@ import os
 import zipfile
 from collections.abc import Hashable, Iterable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -83,44 +83,33 @@ def check_slots(arms: list[Hashable], slots: np.ndarray, pulls: np.ndarray) -> N
         raise FileError("the arms and their blocks do not match: the file is corrupt")
 
 
-def name_of(file: str | os.PathLike[str] | BinaryIO) -> str:
-    """Return the name of a file or a file object for messages."""
-    return str(Path(file)) if isinstance(file, str | os.PathLike) else str(getattr(file, "name", "the file object"))
-
-
-def write(file: str | os.PathLike[str] | BinaryIO, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write a policy's header and arrays to a file object, or to a file, which is replaced in one step."""
+def packed(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    """Return a policy's header and arrays as the content of a file."""
     text = json.dumps({"format": FORMAT, "version": VERSION, **header})
-    content = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
-    if not isinstance(file, str | os.PathLike):
-        if not hasattr(file, "write"):
-            raise TypeError(f"file must be a path or a file object, got {type(file).__name__}: pass a path to write to")
-        np.savez(file, **content)  # type: ignore[arg-type]
-        return
-    target = Path(os.path.realpath(file))
+    buffer = io.BytesIO()
+    np.savez(buffer, header=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def write(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write the content of a file, which is replaced in one step."""
+    target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder: give the name of a file, e.g. {target / 'policy.npz'}")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist: create it first")
-
-    def write_content(name: str) -> None:
-        with open(name, "wb") as opened:  # given the name alone, NumPy would append .npz to it
-            np.savez(opened, **content)  # type: ignore[arg-type]
-
-    write_atomically(target, write_content)
+    write_atomically(target, lambda name: Path(name).write_bytes(content))
 
 
-def read(file: str | os.PathLike[str] | BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the header and arrays of what `write` wrote; raise FileError for anything else."""
-    source = name_of(file)
-    if isinstance(file, str | os.PathLike):
-        if not Path(file).is_file():
-            raise FileNotFoundError(f"{source} does not exist or is not a file: pass the path given to save()")
-        content = Path(file).read_bytes()
-    elif hasattr(file, "read"):
-        content = file.read()
-    else:
-        raise TypeError(f"file must be a path or a file object, got {type(file).__name__}: pass what save() was given")
+def read(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a file."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path} does not exist or is not a file: pass the path given to save()")
+    return Path(path).read_bytes()
+
+
+def unpacked(content: bytes, source: str) -> Packed:
+    """Return the header and arrays of what `packed` returned; raise FileError for anything else."""
     foreign = FileError(f"{source} is not a file written by hybandits: pass the path given to save()")
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as container:

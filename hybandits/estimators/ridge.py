@@ -13,7 +13,7 @@ from hybandits.estimators import policy_file
 from hybandits.estimators.arms import ArmTable, Slots, grown
 from hybandits.estimators.inputs import batch, checked_vectors, not_finite
 from hybandits.estimators.interface import Prediction
-from hybandits.estimators.policy_file import FileError
+from hybandits.estimators.policy_file import FileError, Packed
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, ready
 from hybandits.kernels import arrow
@@ -24,7 +24,7 @@ NO_BOUNDS: FloatArray = np.zeros(5)
 
 
 class OnlineEstimator(ArmTable):
-    """Checks and slots of an estimator that learns row by row; subclasses do the arithmetic."""
+    """Checks, slots and files of an estimator that learns row by row; subclasses do the arithmetic."""
 
     def __init__(self, d1: int, d2: int) -> None:
         d1, d2 = checks.dimensions(d1, d2)
@@ -51,14 +51,21 @@ class OnlineEstimator(ArmTable):
     def _take_in(self, other: Self) -> None:
         """Learn what another estimator has learned; the result is dropped if this raises."""
 
-    @classmethod
     @abstractmethod
-    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], arms: list[Hashable] | None = None) -> Self:
-        """Return the estimator that `pack` turned into these; raise FileError if the parts do not fit together."""
+    def _settings(self) -> dict[str, Any]:
+        """Return the arguments of the constructor, but for d1 and d2."""
 
     @abstractmethod
-    def pack(self, *, ids: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the whole state as a header that JSON can hold and plain arrays."""
+    def _arrays(self, slots: Slots) -> dict[str, np.ndarray]:
+        """Return the arrays that are saved; slots: those of all known arms."""
+
+    @abstractmethod
+    def _put_back(self, arms: list[Hashable], arrays: dict[str, np.ndarray]) -> None:
+        """Restore the arrays of `_arrays` in a new estimator; raise FileError if they do not fit together."""
+
+    @abstractmethod
+    def sound(self) -> bool:
+        """Return whether every number is finite and the factors are those of positive definite matrices."""
 
     def learn(self, arm: Hashable, x: Any, z: Any, reward: Any) -> None:
         """Learn one row: the arm's features x (d1,) and z (d2,) and the reward seen for it."""
@@ -122,6 +129,33 @@ class OnlineEstimator(ArmTable):
     def copy(self) -> Self:
         """Return an independent copy."""
         return type(self).unpack(*self.pack(ids=False), arms=self.arms)
+
+    def pack(self, *, ids: bool = True) -> Packed:
+        """Return the whole state as a header that JSON can hold and plain arrays."""
+        header: dict[str, Any] = {"d1": self.d1, "d2": self.d2, "rounds": self.rounds, **self._settings()}
+        if ids:
+            header["arms"] = policy_file.plain_ids(self._slots)
+        return header, self._arrays(np.fromiter(self._slots.values(), np.int64, self.known))
+
+    @classmethod
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], arms: list[Hashable] | None = None) -> Self:
+        """Return the estimator that `pack` turned into these; raise FileError if the parts do not fit together."""
+        try:
+            estimator = cls(**{name: value for name, value in header.items() if name not in ("rounds", "arms")})
+            estimator.rounds = policy_file.counter("rounds", header["rounds"])
+            if arms is None:
+                arms = policy_file.arm_ids(header["arms"])
+            estimator._put_back(arms, arrays)
+        except (KeyError, TypeError) as problem:
+            raise policy_file.unfit_part(problem) from None
+        estimator.known, estimator._used = len(arms), len(estimator.pulls)
+        if not estimator.sound():
+            raise FileError("a factor is not that of a positive definite matrix: the file is corrupt")
+        places = arrays["slots"]
+        first = estimator._used - int((places >= 0).sum())  # a `LearnedRidge` has one more block, before those of arms
+        slots = np.where(places >= 0, places + first, -1)
+        estimator._slots = dict(zip(arms, slots.tolist(), strict=True))
+        return estimator
 
 
 class HybridRidge(OnlineEstimator):
@@ -321,18 +355,15 @@ class HybridRidge(OnlineEstimator):
             )
 
     def sound(self) -> bool:
-        """Return whether every number is finite and every diagonal entry of R_0 and the R_i is positive."""
         return are_sound(*self._factors, self._used, self.d1, self.d2)
 
     # -------------------------------------------------------------- saving
 
-    def pack(self, *, ids: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the whole state as a header that JSON can hold and plain arrays."""
-        slots = np.fromiter(self._slots.values(), np.int64, len(self._slots))
+    def _settings(self) -> dict[str, Any]:
+        return {"ridge": self.ridge}
+
+    def _arrays(self, slots: Slots) -> dict[str, np.ndarray]:
         used = slots[slots >= 0]
-        header: dict[str, Any] = {"d1": self.d1, "d2": self.d2, "ridge": self.ridge, "rounds": self.rounds}
-        if ids:
-            header["arms"] = policy_file.plain_ids(self._slots)
         arm_factor, arm_score = self._blocks
         arrays = {
             "slots": np.where(slots >= 0, np.cumsum(slots >= 0) - 1, -1),
@@ -342,29 +373,13 @@ class HybridRidge(OnlineEstimator):
             "shared_factor": self.shared_factor.copy(),
             "shared_score": self.shared_score.copy(),
         }
-        return header, {name: array.reshape(-1) for name, array in arrays.items()}
+        return {name: array.reshape(-1) for name, array in arrays.items()}
 
-    @classmethod
-    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], arms: list[Hashable] | None = None) -> Self:
-        """Return the estimator that `pack` turned into these; raise FileError if the parts do not fit together."""
-        try:
-            estimator = cls(d1=header["d1"], d2=header["d2"], ridge=header["ridge"])
-            estimator.rounds = policy_file.counter("rounds", header["rounds"])
-            if arms is None:
-                arms = policy_file.arm_ids(header["arms"])
-            policy_file.check_slots(arms, arrays["slots"], arrays["pulls"])
-            n = len(arrays["pulls"])
-            estimator._grow(n)
-            for name in ("pulls", "arm_factor", "arm_score", "shared_factor", "shared_score"):
-                put_back(name, getattr(estimator, name), arrays[name])
-        except (KeyError, TypeError) as problem:
-            raise policy_file.unfit_part(problem) from None
-        estimator._slots = dict(zip(arms, arrays["slots"].tolist(), strict=True))
-        estimator.known = len(arms)
-        estimator._used = n
-        if not estimator.sound():
-            raise FileError("a factor does not belong to a positive definite matrix: the file is corrupt")
-        return estimator
+    def _put_back(self, arms: list[Hashable], arrays: dict[str, np.ndarray]) -> None:
+        policy_file.check_slots(arms, arrays["slots"], arrays["pulls"])
+        self._grow(len(arrays["pulls"]))
+        for name in ("pulls", "arm_factor", "arm_score", "shared_factor", "shared_score"):
+            put_back(name, getattr(self, name), arrays[name])
 
 
 # ------------------------------------------------------------------ factors

@@ -102,10 +102,8 @@ def score_size(d, m):
 def reset_block(factor, f, score, h, d, m, ridge):
     """Set a block to its state before any data: R = sqrt(lambda) I, T = 0, q = 0, L = I / sqrt(lambda), C = 0."""
     root = math.sqrt(ridge)
-    for i in range(f, f + factor_size(d, m)):
-        factor[i] = 0.0
-    for i in range(h, h + score_size(d, m)):
-        score[i] = 0.0
+    factor[f : f + factor_size(d, m)] = 0.0
+    score[h : h + score_size(d, m)] = 0.0
     for k in range(d):
         factor[f] = root
         f += d - k + m
@@ -369,20 +367,16 @@ def learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, s
     row = np.empty(d1 + d2)
     c = np.empty(d1 + d2)
     s = np.empty(d1 + d2)
-    e = np.empty(d1 + d2)
-    for k in range(d2):
-        row[k] = z[k]
-        e[k] = 0.0
-    for k in range(d1):
-        row[d2 + k] = x[k]
+    e = np.zeros(d1 + d2)
+    row[:d2] = z
+    row[d2:] = x
     f = slot * factor_size(d2, d1)
     h = slot * score_size(d2, d1)
     rhs = rotate_row(arm_factor, f, arm_score, h, d2, d1, row, reward, c, s)
     rotate_inverse(arm_score, h, d2, c, s, e)
     update_cross(arm_score, h, d2, d1, row, e)
     rest = row[d2:]
-    for k in range(d1):
-        e[k] = 0.0
+    e[:] = 0.0
     start = 0 * d1  # an int variable: for a literal 0 Numba would compile every callee a second time
     rotate_row(shared_factor, start, shared_score, start, d1, start, rest, rhs, c, s)
     rotate_inverse(shared_score, start, d1, c, s, e)

@@ -25,7 +25,7 @@ from hybandits.kernels.arrow import (
     transpose_times,
     within_limit,
 )
-from hybandits.kernels.empirical_bayes import as_known, with_new_arms
+from hybandits.kernels.empirical_bayes import as_known
 from hybandits.kernels.memories import draw_model
 from hybandits.kernels.posterior_sampling import choose_by_information
 from hybandits.kernels.random import DECIDE, MIX, fill_normals, place_among, uniform
@@ -197,7 +197,7 @@ def choose_learned(rule, x, z, slots, arm_score, shared_score, states, features,
     state = states[0]
     if (state.constant > 0 or state.ready == 0) and not (within_limit(x) and within_limit(z)):
         return -1, 0.0, 0.0, math.nan  # otherwise `choose_posterior` checks every number itself
-    own = with_new_arms(slots)
+    own = np.maximum(slots, 0)  # arms that have not learned share the block at slot 0
     if state.ready == 1:
         extra = nothing(x)
         if state.constant > 0:

@@ -69,31 +69,27 @@ def without_tiny(value):
 
 
 @kernel
-def note_changes(row, d1, d2, state, features):
-    """Note which features of a row (z, x) differ from the first row's; True if one does for the first time."""
+def count_row(row, d1, d2, reward, state, features):
+    """Count a row (z, x | r): the rewards' moments (Welford) and the features' squares.
+
+    True if a feature differs from the first row's for the first time.
+    """
     new = False
     for k in range(d1 + d2):
         value = row[d2 + k] if k < d1 else row[k - d1]
+        features[k].seen += value != 0.0
+        features[k].squares += value * value
         if state.rows == 0:
             features[k].usual = value
         elif features[k].varied == 0 and differs(value, features[k].usual):
             features[k].varied = 1
             new = True
-    return new
-
-
-@kernel
-def count_row(row, d1, d2, reward, state, features):
-    """Count a row (z, x | r): the rewards' moments (Welford) and the features' squares."""
-    for k in range(d1 + d2):
-        value = row[d2 + k] if k < d1 else row[k - d1]
-        features[k].seen += value != 0.0
-        features[k].squares += value * value
     difference = reward - state.mean_reward
     state.weight += 1.0
     state.mean_reward += difference / state.weight
     state.spread += difference * (reward - state.mean_reward)
     state.squares += reward * reward
+    return new
 
 
 # ------------------------------------------------------------------ forgetting
@@ -171,8 +167,7 @@ def prior_rows(slot, d1, d2, model):
     posterior = model.posterior
     f = slot * factor_size(d2, d1)
     h = slot * score_size(d2, d1)
-    for i in range(f, f + factor_size(d2, d1)):
-        posterior.arm_factor[i] = 0.0
+    posterior.arm_factor[f : f + factor_size(d2, d1)] = 0.0
     o = 0
     for k in range(d2):
         total = 0.0
@@ -221,12 +216,11 @@ def begin_rebuilding(d1, d2, model):
     start = 0 * d1
     data = model.data
     next_factor, next_rhs = model.posterior.next_factor, model.posterior.next_rhs
+    next_factor[:] = 0.0
+    next_rhs[:] = 0.0
     o = 0
     for k in range(d1):
-        next_rhs[k] = 0.0
         next_factor[o] = math.sqrt(model.features[k].ridge)
-        for j in range(o + 1, o + d1 - k):
-            next_factor[j] = 0.0
         o += d1 - k
     reflect_triangle(next_factor, next_rhs, d1, data.shared, data.shared_rhs, d1)
     rows = unpacked(data.dropped, start, d1, d2, d1 + d2)
@@ -255,10 +249,8 @@ def rebuild(d1, d2, model, spent, budget):
         rebuild_arm(slot, d1, d2, model)
         spent += cost_of_rebuilding(model.arms.rank[slot], d1, d2)
         state.cursor += 1
-    for i in range(factor_size(d1, start)):
-        posterior.shared_factor[i] = posterior.next_factor[i]
-    for k in range(d1):
-        posterior.shared_score[k] = posterior.next_rhs[k]
+    posterior.shared_factor[:] = posterior.next_factor
+    posterior.shared_score[:d1] = posterior.next_rhs
     refresh_block(posterior.shared_factor, start, posterior.shared_score, start, d1, start)
     if state.refreshes > 0:
         state.ready = 1
@@ -381,12 +373,11 @@ def learn_with_settings(slot, x, z, reward, model):
         row[k] = without_tiny(z[k] if k < d2 else x[k - d2])
         plain[k] = row[k]
         e[k] = 0.0
-    new = state.constant > 0 and note_changes(row, d1, d2, state, model.features)
     if state.rate > 0.0:
         fade(1.0, d1, d2, model)
     fade_arm(slot, d1, d2, model)
     arms.weight[slot] += 1.0
-    count_row(row, d1, d2, reward, state, model.features)
+    new = count_row(row, d1, d2, reward, state, model.features)
     f = slot * factor_size(d2, d1)
     h = slot * score_size(d2, d1)
     left_plain = rotate_row(data.arm, f, data.arm_rhs, slot * d2, d2, d1, plain, reward, c, s)
@@ -551,24 +542,19 @@ def as_known(x, z, state, features):
 
 
 @kernel
-def with_new_arms(slots):
-    """Slots for scoring: arms that have not learned share the block at slot 0."""
-    own = np.empty(slots.shape[0], np.int64)
-    for i in range(slots.shape[0]):
-        own[i] = max(slots[i], 0)
-    return own
-
-
-@kernel
 def score_at_learned(x, z, slots, arm_score, shared_score, states, features, mean, width):
-    """`score_rows` at learned settings; widths are in units of the noise."""
+    """`score_rows` at learned settings; widths are in units of the noise.
+
+    Arms that have not learned share the block at slot 0.
+    """
     state = states[0]  # an array, because Python passes it faster than a record
+    slots = np.maximum(slots, 0)
     if state.constant == 0 or state.ready == 0:
-        return score_rows(x, z, with_new_arms(slots), arm_score, shared_score, 1.0, mean, width)
+        return score_rows(x, z, slots, arm_score, shared_score, 1.0, mean, width)
     if not (within_limit(x) and within_limit(z)):
         return False
     known_x, known_z, extra = as_known(x, z, state, features)
-    score_rows(known_x, known_z, with_new_arms(slots), arm_score, shared_score, 1.0, mean, width)
+    score_rows(known_x, known_z, slots, arm_score, shared_score, 1.0, mean, width)
     for i in range(extra.shape[0]):
         width[i] = math.sqrt(width[i] * width[i] + extra[i])
     return True

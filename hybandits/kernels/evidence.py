@@ -246,11 +246,7 @@ def centres(state, features, d1, constant):
             active_z += features[k].seen / rows
         elif not constant[k]:
             active_x += features[k].seen / rows
-    parts = 1.0
-    if active_x > 0.0:
-        parts += 1.0
-    if active_z > 0.0:
-        parts += 1.0
+    parts = 1.0 + (active_x > 0.0) + (active_z > 0.0)
     c_1 = spread / (parts * active_x) if active_x > 0.0 else 0.0
     c_2 = spread / (parts * active_z) if active_z > 0.0 else 0.0
     c_m = level / (parts * active_z) if active_z > 0.0 else 0.0
@@ -308,13 +304,10 @@ def gather_rows(factor, f, rhs, h, d1, d2, rows, at, own, shared, q):
     o = f
     for k in range(d2):
         if factor[o] != 0.0:
-            start = at + count * p
-            for j in range(k):
-                rows[start + own + j] = 0.0
-            for j in range(k, d2):
-                rows[start + own + j] = factor[o + j - k]
-            for j in range(d1):
-                rows[start + shared + j] = factor[o + d2 - k + j]
+            row = rows[at + count * p : at + (count + 1) * p]
+            row[own : own + k] = 0.0
+            row[own + k : own + d2] = factor[o : o + d2 - k]
+            row[shared : shared + d1] = factor[o + d2 - k : o + d2 - k + d1]
             q[count] = rhs[h + k]
             count += 1
         o += d2 - k + d1
@@ -471,16 +464,11 @@ def posterior_of_shared(d1, d2, model, whitened, prior):
     rest += reflect_triangle(shared, q, p, data.shared, data.shared_rhs, d1)
     if data.dropped.any():
         rest += reflect_triangle(shared, q, p, data.dropped, data.dropped_rhs, p)
-    copied = np.empty(d2 * p)
-    left = np.empty(d2)
     for i in range(log_dets.shape[0]):
         log_det += log_dets[i]
         at = edges[i]
         count = edges[i + 1] - at
-        for k in range(count):
-            left[k] = e[at + k]
-            for j in range(p):
-                copied[k * p + j] = rows[(at + k) * p + j]
+        copied, left = rows[at * p : (at + count) * p].copy(), e[at : at + count].copy()
         reflect_rows(shared, start, q, start, p, start, copied, start, count, p, left)
         for k in range(count):
             rest += left[k] * left[k]
@@ -535,16 +523,14 @@ def moments_of_own(slots, d1, d2, data, features, whitened, b, u, columns, error
         for k in range(count):  # e - X u, and L_0 x for every whitened row x
             first = (at + k) * p
             e[at + k] -= dot(rows, first, u, start, p)
-            for j in range(k * p, (k + 1) * p):
-                known_rows[j] = 0.0
+            known_rows[k * p : (k + 1) * p] = 0.0
             for j in range(p):
                 add_scaled(rows[first + j], flat, j * p + j, known_rows, k * p + j, p - j)
         for f in range(d2):
             root = 1.0 / math.sqrt(b[f])
             known = 0.0
             delta = 0.0
-            for j in range(p):
-                spread[j] = 0.0
+            spread[:] = 0.0
             for k in range(count):
                 y = rows[(at + k) * p + d1 + f] * root
                 known += y * y

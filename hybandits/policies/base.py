@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import io
 import itertools
 import math
 import os
@@ -12,7 +11,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, BinaryIO, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -46,7 +45,7 @@ DRAWS = 2000
 """The number of draws that estimate the probabilities of a rule that does not compute them."""
 
 Keep = Literal["saved"]
-File = str | os.PathLike[str] | BinaryIO
+File = str | os.PathLike[str]
 
 Picked = tuple[int, float, float, float | None] | tuple[int, float, float, float | None, Any]
 """Index, mean, width, propensity and perhaps the receipt of a choice."""
@@ -630,26 +629,28 @@ class Policy(ABC):
         """Return what the policy has learned, as named parts of a file."""
 
     def save(self, file: File) -> None:
-        """Write the policy, with its random state, to one .npz file, or to a file object that is open for writing.
+        """Write the policy, with its random state, to one .npz file.
 
         A file is put in place in one step, so that an old one stays until the new one is complete. Ids of arms must be
         str, int or tuples of them.
         """
-        policy_file.write(file, *self._pack())
+        policy_file.write(file, self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """Return what `save` would write."""
-        buffer = io.BytesIO()
-        self.save(buffer)
-        return buffer.getvalue()
+        return policy_file.packed(*self._pack())
 
     @classmethod
     def load(cls, file: File, *, seed: int | Keep | None = "saved") -> Self:
-        """Read a policy of this class from a file written by `save`, or from a file object; see `hybandits.load`."""
-        policy = Policy._unpack(*policy_file.read(file), cls)
+        """Read a policy of this class from a file written by `save`; see `hybandits.load`."""
+        return cls._load(policy_file.read(file), str(file), seed)
+
+    @classmethod
+    def _load(cls, content: bytes, source: str, seed: int | Keep | None) -> Self:
+        policy = Policy._unpack(*policy_file.unpacked(content, source), cls)
         if not isinstance(policy, cls):
             holds, wanted = type(policy)._name_in_files(), cls._name_in_files()
-            raise FileError(f"{policy_file.name_of(file)} holds a {holds}, not a {wanted}: use hybandits.load")
+            raise FileError(f"{source} holds a {holds}, not a {wanted}: use hybandits.load")
         if seed != "saved":
             policy.reseed(seed)
         return policy
@@ -657,7 +658,7 @@ class Policy(ABC):
     @classmethod
     def from_bytes(cls, content: bytes, *, seed: int | Keep | None = "saved") -> Self:
         """Read a policy from what `to_bytes` returned; see `load`."""
-        return cls.load(io.BytesIO(content), seed=seed)
+        return cls._load(content, "the content", seed)
 
     def copy(self) -> Self:
         """Return an independent copy, random state included."""
@@ -842,7 +843,7 @@ def load(file: File, *, seed: int | Keep | None = "saved") -> Policy:
 
     Parameters
     ----------
-    file : str, path or file object
+    file : str or path
         A file can name any settings, so load only files that you trust to be yours.
     seed : int or None, optional
         Begin another stream of random numbers (`Policy.reseed`). By default every policy that is loaded from the file

@@ -248,7 +248,7 @@ class HyThompson(PosteriorPolicy):
         noise, extra = decisions.noise_of_samples(self.rule, model.state, self.d1, self.d2), NOTHING
         if model.state.constant:
             x, z, extra = empirical_bayes.as_known(x, z, model.state, features)
-        return x, z, empirical_bayes.with_new_arms(slots), arm_score, shared_score, 1.0, noise, extra
+        return x, z, np.maximum(slots, 0), arm_score, shared_score, 1.0, noise, extra
 
     def _shares(self, candidates: Candidates, stream: RandomStream, m: int = 1) -> FloatArray:
         """The share of further draws in which each candidate (rows) takes each of the first m positions (columns)."""

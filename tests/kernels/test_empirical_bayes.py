@@ -41,8 +41,7 @@ def test_rows_are_counted(mode: str) -> None:
     state, features = blank(5)
     new = []
     for row, reward in zip(rows, rewards.tolist(), strict=True):
-        new.append(bool(empirical_bayes.note_changes(row, d1, d2, state, features)))
-        empirical_bayes.count_row(row, d1, d2, reward, state, features)
+        new.append(bool(empirical_bayes.count_row(row, d1, d2, reward, state, features)))
         state.rows += 1
     assert new == [False, True, False, False, False, True, False, False, False]
     values = np.roll(rows, d1, axis=1)  # rows are (z, x), features are kept as (x, z)

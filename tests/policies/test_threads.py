@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pickle
 import subprocess
@@ -157,17 +156,13 @@ assert len(drawn) == 6 and b"lost" not in drawn, drawn
 # ------------------------------------------------------------------ bytes, copies, deltas
 
 
-def test_bytes_and_file_objects_are_as_good_as_files(tmp_path: Path) -> None:
+def test_bytes_are_as_good_as_files(tmp_path: Path) -> None:
     policy, page = HyLinUCB(d1=4, d2=3), Page(4, 3)
     page.play(policy, 20)
     content = policy.to_bytes()
-    buffer = io.BytesIO()
-    policy.save(buffer)
-    buffer.seek(0)
-    with open(tmp_path / "policy.npz", "wb") as file:
-        policy.save(file)
+    policy.save(tmp_path / "policy.npz")
     for other in (
-        HyLinUCB.from_bytes(content), HyLinUCB.load(buffer), load(tmp_path / "policy.npz"), policy.copy(),
+        HyLinUCB.from_bytes(content), load(tmp_path / "policy.npz"), policy.copy(),
         pickle.loads(pickle.dumps(policy)),
     ):  # fmt: skip
         assert fingerprint(other) == fingerprint(policy)
@@ -175,10 +170,6 @@ def test_bytes_and_file_objects_are_as_good_as_files(tmp_path: Path) -> None:
     assert policy.rounds == 20
     with pytest.raises(TypeError, match="bytes-like object is required"):
         HyLinUCB.from_bytes("text")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="a path or a file object"):
-        policy.save(3)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="a path or a file object"):
-        load(3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def prior_of(estimator: LearnedRidge) -> tuple[np.ndarray, np.ndarray, np.ndarra
     model, d2 = estimator.models[0], estimator.d2
     triangle = np.zeros((d2, d2))
     triangle[np.triu_indices(d2)] = model.arrays.prior
-    return model.ridges[: estimator.d1], triangle.T @ triangle, model.common_mean
+    return model.arrays.features["ridge"][: estimator.d1].copy(), triangle.T @ triangle, model.common_mean
 
 
 def rebuild(estimator: LearnedRidge) -> None:
