@@ -18,7 +18,14 @@ from statistics import NormalDist
 import numpy as np
 
 from hybandits.foundation.compiling import kernel
-from hybandits.kernels.arrow import eliminated, panel_times_four, store_four, transpose_times, within_limit
+from hybandits.kernels.arrow import (
+    eliminated,
+    panel_times_four,
+    store_four,
+    transpose_times,
+    triangle_size,
+    within_limit,
+)
 from hybandits.kernels.random import fill_coarse_normals, fill_uniforms
 from hybandits.kernels.simd import load4, mul4, muladd4, splat4, spread4, store4, sub4, sum4
 
@@ -50,13 +57,29 @@ def times_shared(y, n, stride, shared_score, d1, g):
 
 
 @kernel
-def squared_distance(a, i, j, stride):
-    """|a_i - a_j|^2 of the vectors at a[i:] and a[j:], padded to a multiple of four."""
-    total = splat4(0.0)
-    for k in range(0, stride, 4):
-        difference = sub4(load4(a, i + k), load4(a, j + k))
-        total = muladd4(difference, difference, total)
-    return sum4(total)
+def within_reach(mean, square, v, greedy, scale, reach):
+    """The i with gap^2 < reach (|w_i|^2 + |w_g|^2 + scale |v_i - v_g|^2), gap = mean_g - mean_i, and the place of g.
+
+    square: the |w_i|^2; v: vectors padded to a multiple of four.
+    """
+    n, stride = v.shape
+    flat = v.reshape(n * stride)
+    left = np.empty(n, np.int64)
+    count = 0 * n
+    at = count
+    for i in range(n):
+        total = splat4(0.0)
+        for k in range(0, stride, 4):
+            difference = sub4(load4(flat, i * stride + k), load4(flat, greedy * stride + k))
+            total = muladd4(difference, difference, total)
+        gap = mean[greedy] - mean[i]
+        if i == greedy:
+            at = count
+        elif gap * gap >= reach * (square[i] + square[greedy] + scale * sum4(total)) and gap != 0.0:
+            continue
+        left[count] = i
+        count += 1
+    return left[:count], at
 
 
 @kernel
@@ -80,24 +103,18 @@ def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
         mean[i] += sum4(total)
         if mean[i] > mean[greedy]:
             greedy = i
-    g = np.empty((n, stride))
-    flat_g = g.reshape(n * stride)
-    times_shared(flat, n, stride, shared_score, d1, flat_g)
-    left = np.empty(n, np.int64)
-    count = 0 * n
-    at = count
+    # |G_i - G_g|^2 <= |L_0|^2 |y_i - y_g|^2 with the Frobenius norm: who fails by this bound is surely out
+    squares = splat4(0.0)
+    for j in range(d1, d1 + triangle_size(d1), 4):
+        squares = muladd4(load4(shared_score, j), load4(shared_score, j), squares)
     reach = apart * apart * sigma * sigma
-    for i in range(n):
-        gap = mean[greedy] - mean[i]
-        variance = square[i] + square[greedy] + squared_distance(flat_g, i * stride, greedy * stride, stride)
-        if i == greedy:
-            at = count
-        elif gap * gap >= reach * variance and gap != 0.0:
-            continue
-        left[count] = i
-        count += 1
-    left = left[:count]
-    return left, mean[left], g[left], square[left], at
+    left, at = within_reach(mean, square, y, greedy, sum4(squares), reach)
+    near = y[left]
+    g = np.empty_like(near)
+    times_shared(near.reshape(near.size), left.shape[0], stride, shared_score, d1, g.reshape(g.size))
+    mean, square = mean[left], square[left]
+    kept, at = within_reach(mean, square, g, at, 1.0, reach)
+    return left[kept], mean[kept], g[kept], square[kept], at
 
 
 @kernel
