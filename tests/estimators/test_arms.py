@@ -129,18 +129,6 @@ def test_the_fast_path_takes_what_is_ready_and_nothing_else(n: int) -> None:
         assert table.checked_candidates(*features, ids, False).x.tolist() == x.tolist()
 
 
-@pytest.mark.parametrize("n", [2, 20])
-def test_twins_that_have_not_learned_are_found(n: int) -> None:
-    table = Blocks()
-    ids = [f"a{i}" for i in range(n)]
-    table.admit(ids)
-    x, z = np.ones((n, 2)), np.ones((n, 1))
-    assert table._known_slots(ids) is not None
-    assert table._known_slots([*ids[:-1], ids[0]]) is None
-    with pytest.raises(ValueError, match="arms holds 'a0' more than once"):
-        table.checked_candidates(x, z, [*ids[:-1], ids[0]], admit=True)
-
-
 @pytest.mark.parametrize(
     ("arms", "error", "message"),
     [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits.estimators.learned import LearnedRidge, Moments, fixed_point
+from hybandits.estimators.learned import LearnedRidge, fixed_point
 from hybandits.estimators.policy_file import FileError
 from tests.support.learned_oracle import Rows, design_of, fading, make_rows, solve, step, weights_of
 from tests.support.learned_rows import (
@@ -164,17 +164,6 @@ def test_a_refresh_that_is_spread_over_rows_ends_where_one_at_once_does(budget: 
     assert_allclose(estimator.models[0].scoring[0], blocks, rtol=1e-7, atol=1e-10)
 
 
-def test_scaling_rewards_or_a_feature_by_a_power_of_two_scales_the_estimates_to_the_bit() -> None:
-    rows = make_rows(6)
-    plain, louder = taught(rows), taught(rows._replace(reward=rows.reward * 1024.0))
-    assert_array_equal(louder.theta, plain.theta * 1024.0)
-    x = rows.x.copy()
-    x[:, 1] *= 2.0**-20
-    smaller = taught(rows._replace(x=x))
-    assert_array_equal(smaller.theta, plain.theta * np.array([1.0, 2.0**20, 1.0, 1.0]))
-    assert smaller.models[0].noise == plain.models[0].noise
-
-
 def test_rewards_of_zero_teach_no_settings_and_the_first_other_one_does() -> None:
     estimator = LearnedRidge(d1=2, d2=1)
     for i in range(50):
@@ -216,23 +205,6 @@ def test_a_feature_that_never_changed_leaves_the_mean_and_widens_it_where_a_cand
     assert state(estimator).refreshes == refreshes + 1
     mean, _ = estimator.predict(x, one, ["a", "b", "c", "d"])
     assert mean[2] > mean[0] == pytest.approx(mean[1], rel=1e-3)
-
-
-def test_the_numbers_of_a_late_feature_do_not_matter_during_a_refresh() -> None:
-    rows = make_rows(9, n=120, d1=5, d2=4)
-    estimators = []
-    for size in (1.0, 2.0**-12, 2.0**12):
-        estimator = LearnedRidge(d1=5, d2=4)
-        for t, (arm, x, z, reward) in enumerate(
-            zip(rows.arm.tolist(), rows.x.copy(), rows.z.copy(), rows.reward.tolist(), strict=True)
-        ):
-            x[2] *= size if t >= 80 else 0.0
-            z[1] *= size if t >= 90 else 0.0
-            learn_slowly(estimator, arm, x, z, reward)
-            estimators.append((t, estimator.predict(rows.x[:5] * [1, 1, 0, 1, 1], rows.z[:5] * [1, 0, 1, 1], range(5))))
-    for (_, a), (_, b), (t, c) in zip(estimators[:120], estimators[120:240], estimators[240:], strict=True):
-        assert_array_equal(a, b, err_msg=f"row {t}")
-        assert_array_equal(a, c, err_msg=f"row {t}")
 
 
 def test_new_features_do_not_hold_up_a_refresh_for_ever() -> None:
@@ -331,36 +303,6 @@ def test_merging_is_learning_the_others_rows_afterwards(memory: float | None) ->
         assert_allclose(weight_of_arm(one, arm), weight_of_arm(whole, arm), rtol=1e-9)
     with pytest.raises(ValueError, match="the same noise and memory"):
         one.merge(taught(rows, memory=26.0))
-
-
-def test_rows_that_stand_for_many_teach_what_these_would_teach() -> None:
-    rows = make_rows(12, n=300)
-    whole, summed = taught(rows), LearnedRidge(d1=4, d2=3)
-    whole.refresh()
-    arms, x, z, rewards = [], [], [], []
-    for arm in np.unique(rows.arm):
-        own = rows.arm == arm
-        factor = np.linalg.qr(np.column_stack([rows.x[own], rows.z[own], rows.reward[own]]), mode="r")
-        arms += [int(arm)] * len(factor)
-        x.append(factor[:, :4])
-        z.append(factor[:, 4:7])
-        rewards.append(factor[:, 7])
-    sums = arms, np.vstack(x), np.vstack(z), np.concatenate(rewards)
-    pulls = {arm: int((rows.arm == arm).sum()) for arm in range(6)}
-    seen = (np.column_stack([rows.x, rows.z]) != 0).sum(axis=0)
-    total = np.column_stack([rows.x, rows.z]).sum(axis=0)
-    moments = Moments(seen, total, rows.reward.mean(), ((rows.reward - rows.reward.mean()) ** 2).sum())
-    with pytest.raises(ValueError, match="moments is None"):
-        summed.learn_summary(*sums, pulls, None)
-    with pytest.raises(ValueError, match="finite"):
-        summed.learn_summary(arms, sums[1], sums[2], np.full(len(arms), np.nan), pulls, moments)
-    assert (summed.rounds, summed.arms) == (0, [])
-    summed.learn_summary(*sums, pulls, moments)
-    assert summed.rounds == whole.rounds == 300
-    assert_allclose(settings(summed), settings(whole), rtol=1e-6)
-    for arm in range(6):
-        assert_allclose(summed.beta(arm), whole.beta(arm), rtol=1e-6)
-        assert summed.pulls_of(arm) == whole.pulls_of(arm)
 
 
 def test_forgetting_an_arm_keeps_what_it_taught_the_others() -> None:

@@ -30,18 +30,6 @@ def test_score_equals_the_dense_solve(problem: Problem) -> None:
 
 @PROBLEMS
 @given(problem=hybrid_problems())
-def test_parameters_give_the_means(problem: Problem) -> None:
-    estimator = problem.estimator()
-    estimator.admit(problem.arms)
-    mean, width = estimator.predict(problem.x, problem.z, problem.arms)
-    theta = estimator.theta
-    by_hand = [problem.x[a] @ theta + problem.z[a] @ estimator.beta(a) for a in problem.arms]
-    scale = np.abs(mean) + width * max(np.linalg.norm([row[3] for row in problem.rows]), 1.0)
-    assert (np.abs(mean - by_hand) <= 1e-8 * scale).all()
-
-
-@PROBLEMS
-@given(problem=hybrid_problems())
 def test_batch_equals_one_by_one_to_the_bit(problem: Problem) -> None:
     one = problem.estimator()
     batch = HybridRidge(d1=problem.d1, d2=problem.d2, ridge=problem.ridge)

@@ -66,19 +66,6 @@ def test_scores_and_parameters_agree_compiled_and_plain(d1: int, d2: int) -> Non
 
 
 @pytest.mark.parametrize(("d1", "d2"), SHAPES)
-def test_a_removed_row_leaves_no_trace(mode: str, d1: int, d2: int) -> None:
-    blocks = Blocks(d1, d2).learn()
-    before = [array.copy() for array in blocks.parts]
-    arrow.learn_row(1, blocks.x[0], blocks.z[0], 0.5, *blocks.state, 0)
-    row = np.concatenate([blocks.z[0], blocks.x[0]])
-    rest = arrow.remove_row(blocks.arm_factor, blocks.f, blocks.arm_score, blocks.h, d2, d1, row, 0.5)
-    arrow.remove_row(blocks.shared_factor, 0, blocks.shared_score, 0, d1, 0, row[d2:], rest)
-    arrow.refresh_blocks(np.arange(blocks.arms), d1, d2, *blocks.parts)
-    for array, expected in zip(blocks.parts, before, strict=True):
-        assert_allclose(array, expected, rtol=1e-9, atol=1e-11)
-
-
-@pytest.mark.parametrize(("d1", "d2"), SHAPES)
 def test_rows_rotated_in_and_removed(mode: str, d1: int, d2: int) -> None:
     """Rows sqrt(1.3) e_k raise the ridge by 1.3, and removing them lowers it again; a slot -1 is the shared block."""
     blocks, raised = Blocks(d1, d2).learn(), Blocks(d1, d2)
