@@ -28,8 +28,6 @@ class Slice:
     reward: float
     arms: int
     new_arms: int
-    smallest_pool: int
-    largest_pool: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,13 +113,12 @@ class _Sums:
         view, slices = self.view, []
         met = np.zeros(len(view.names), bool)
         for i, (start, stop) in enumerate(zip(self.cuts[:-1], self.cuts[1:], strict=True)):
-            sizes = view.sizes[self.slice_pools[i]]
             arms = np.unique(view.arm[np.repeat(self.slice_pools[i], view.sizes)])
             slices.append(
                 Slice(
                     start=int(start), rounds=int(stop - start), time=self.times[i],
                     reward=float(self.slice_rewards[i] / (stop - start)), arms=len(arms),
-                    new_arms=int((~met[arms]).sum()), smallest_pool=int(sizes.min()), largest_pool=int(sizes.max()),
+                    new_arms=int((~met[arms]).sum()),
                 )
             )  # fmt: skip
             met[arms] = True

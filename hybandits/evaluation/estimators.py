@@ -289,8 +289,6 @@ class Estimator:
     refused, no_interval, no_sequence : tuple of Rule
         Reasons for no estimate, no bootstrap interval, no confidence sequence, beside those of all estimators: lists
         without a candidate, and tilted rounds.
-    notes : tuple of Rule
-        Remarks for a reader of the estimate.
     """
 
     name: str
@@ -304,15 +302,14 @@ class Estimator:
     refused: tuple[Rule, ...] = ()
     no_interval: tuple[Rule, ...] = ()
     no_sequence: tuple[Rule, ...] = ()
-    notes: tuple[Rule, ...] = ()
 
     def refusal(self, policy: LogSupport) -> str | None:
         """The reason why there is no estimate."""
         return first_reason((NO_CANDIDATE, *self.refused), policy)
 
     def remarks(self, policy: LogSupport) -> list[str]:
-        """The notes that apply."""
-        return [reason for rule in (*self.notes, ROUGH) if (reason := rule.reason(policy)) is not None]
+        """Remarks for a reader of the estimate."""
+        return [] if (reason := ROUGH.reason(policy)) is None else [reason]
 
 
 # ------------------------------------------------------------------ rules
@@ -385,7 +382,6 @@ ROUGH = Rule(
     "policy learned from tilted rounds and may have become another one. Exact: keep={p.survey.smallest:.4g}, which "
     "leaves about {value:,.0f} rounds to learn from.",
 )
-REJECTED = Rule(lambda p: p.rejection.rejects, "{p.kept_words}.")
 CLIPPED = Rule(
     lambda p: p.data.tally.clipped, "{value:,.0f} weights were clipped, so estimates that use them are biased."
 )
@@ -470,7 +466,6 @@ ESTIMATORS: dict[str, Estimator] = {
             refused=(*PROPENSITIES, OVERLAP_IN_REPLAY, MATCHED, KEPT),
             no_interval=(FEW_KEPT,),
             no_sequence=(WEIGHED,),
-            notes=(REJECTED,),
         ),
         Estimator(
             name="ips",

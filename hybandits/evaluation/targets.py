@@ -107,9 +107,6 @@ class _Saved:
         self._classes = _classes(policy)  # pickled by name: a worker imports what the bytes refer to
         self._bytes = policy.to_bytes()
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.kind}: {len(self._bytes):,} bytes)"
-
     def policy(self) -> Policy:
         """A fresh copy of the policy."""
         return Policy.from_bytes(self._bytes)

@@ -112,12 +112,7 @@ class Mapping:
 
     @classmethod
     def of(cls, settings: dict[str, Any]) -> Self:
-        """Build a mapping from plain settings, such as a TOML table.
-
-        >>> Mapping.of({"arm": "item"})
-        Traceback (most recent call last):
-        ValueError: the mapping does not say which column is the reward: give reward
-        """
+        """Build a mapping from plain settings, such as a TOML table."""
         keys = [field.name for field in dataclasses.fields(cls)]
         if unknown := [key for key in settings if key not in keys]:
             near = nearest(unknown[0], keys)
@@ -162,8 +157,7 @@ class OneHot:
     def feature(self, *, integers: bool) -> Category | None:
         """The same columns as a named feature, for use online; None if there is no category.
 
-        With `integers`, categories are integers if all of them are whole numbers. One that the log does not have
-        becomes zeros.
+        With `integers`, categories are integers if all of them are whole numbers.
         """
         ids = [id_of(value) for value in self._values]
         values: list[Id] = ids if integers and all(isinstance(value, int) for value in ids) else list(self._values)
@@ -171,11 +165,7 @@ class OneHot:
 
 
 def one_hots(categories: dict[str, set[str]]) -> list[OneHot]:
-    """A `OneHot` for every column, from its categories; LogError if they are more than WIDEST in all.
-
-    >>> [hot.names for hot in one_hots({"os": {"a", "b"}, "tld": {"d", "e"}})]
-    [['os=b'], ['tld=e']]
-    """
+    """A `OneHot` for every column, from its categories; LogError if they are more than WIDEST in all."""
     if sum(map(len, categories.values())) > WIDEST:
         column = max(categories, key=lambda name: len(categories[name]))
         raise LogError(

@@ -70,11 +70,7 @@ def list_files(paths: Paths, wanted: Callable[[str], bool], names: str) -> Input
 
 
 def source_names(files: Sequence[Path]) -> list[str]:
-    """Name the files in a log: by their names, or by their paths where two have the same name.
-
-    >>> source_names([Path("may/1.csv"), Path("may/2.csv"), Path("june/2.csv")])
-    ['1.csv', 'may/2.csv', 'june/2.csv']
-    """
+    """Name the files in a log: by their names, or by their paths where two have the same name."""
     alike = Counter(file.name for file in files)
     return [file.name if alike[file.name] == 1 else str(file) for file in files]
 

@@ -83,7 +83,6 @@ def print_description(description: Description, console: Console | None = None) 
         (
             f"{s.start:,}", f"{s.rounds:,}", "" if s.time is None else str(np.datetime64(s.time, "s")),
             f"{s.reward:.5g}", str(s.arms), str(s.new_arms),
-            str(s.smallest_pool) if s.smallest_pool == s.largest_pool else f"{s.smallest_pool}-{s.largest_pool}",
         )
         for s in d.slices
     ]  # fmt: skip
@@ -92,8 +91,8 @@ def print_description(description: Description, console: Console | None = None) 
         for s in d.most_shown
     ]
     tables = [Table(f"{d.path} ({d.kind})", ("what", "value"), [facts])]
-    columns = ["from round", "rounds", "from (UTC)", "reward", "arms", "new", "candidates"]
-    tables.append(Table("Over time", columns, [time], (0, 1, 3, 4, 5, 6)))
+    columns = ["from round", "rounds", "from (UTC)", "reward", "arms", "new"]
+    tables.append(Table("Over time", columns, [time], (0, 1, 3, 4, 5)))
     tables.append(Table("Arms shown most", ("arm", "candidate", "shown", "reward"), [arms], (1, 2, 3)))
     show(_warnings(d), tables, console)
 

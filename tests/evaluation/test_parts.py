@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
-import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybandits.engines import ProcessEngine
-from hybandits.evaluation import fit, parts
+from hybandits.evaluation import parts
 from hybandits.evaluation.parts import (
     BLOCKS,
     FOLD_ROUNDS,
@@ -73,32 +69,6 @@ def test_results_come_in_the_order_of_the_tasks() -> None:
     reported: list[int] = []
     assert list(in_order(LastFirst(), lambda task, report: task * 10, [1, 2, 3], reported.append)) == [10, 20, 30]  # type: ignore[arg-type]
     assert reported == [1, 2, 1, 2, 1, 2]
-
-
-def killing(task: Any, report: Any) -> Any:
-    """`fit.collect_part`, killed the first time it comes to the second part."""
-    part, mark = task
-    if part.start > 0 and not Path(mark).exists():
-        Path(mark).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(10)
-    return fit.collect_part(part, report)
-
-
-@pytest.mark.slow
-def test_a_killed_worker_costs_its_part_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that kills itself once: its part is done again, and the result is the same to the bit."""
-    monkeypatch.setattr(store, "rows_per_group", lambda *counts: 64)
-    monkeypatch.setattr(parts, "PART_ROUNDS", 100)
-    view = View(little_log(tmp_path))
-    full = fit.collect(view)
-    todo = [(task, str(tmp_path / "killed")) for task in parts_of(view, 0, view.log.rounds)]
-    assert len(todo) > 3
-    merged = fit.Statistics(view)
-    for part in in_order(ProcessEngine(2), killing, todo):
-        merged.merge(part)
-    assert (tmp_path / "killed").exists()
-    assert (merged.triangles == full.triangles).all()
 
 
 @pytest.mark.parametrize(

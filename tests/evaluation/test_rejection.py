@@ -84,8 +84,6 @@ def test_rejection_replay_is_the_loop(view: View, pair_view: View, kind: Callabl
     assert (diagnostics.kept, diagnostics.keep) == (len(kept), 0.05)
     assert diagnostics.matched == len(weights) / batch.rounds
     assert diagnostics.effective == pytest.approx(sum(weights) ** 2 / sum(w * w for w in weights))
-    (note,) = evaluation.of("it", "replay").notes
-    assert f"{len(weights)} of the 400 rounds match and {len(kept)} are kept, with keep = 0.05" in note
     same = evaluation.of("again", "replay").difference
     assert same is not None
     assert (same.value, same.low, same.high) == (0.0, 0.0, 0.0), "policies meet the same draws"
@@ -222,9 +220,6 @@ def test_a_uniform_log_is_called_uniform(uniform_view: View) -> None:
     diagnostics = evaluation.diagnostics["it"]
     assert diagnostics.kept == diagnostics.effective == pytest.approx(diagnostics.matched * 400)
     assert diagnostics.keep == 0.25
-    fixed = evaluation.of("fixed", "replay").notes[0]
-    assert "100 of the 400 rounds match in expectation, and weighted they are worth 400" in fixed
-    assert "kept" not in fixed
 
 
 def test_fixed_policies_lose_nothing_to_rejection(tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ def write_both(folder: Path, rows: list[dict[str, Any]]) -> None:
 
 @pytest.mark.slow
 @given(rows=tables(), listed=st.booleans(), block=st.sampled_from([16, 1 << 20]), many=st.sampled_from([2, 1000]))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 def test_csv_and_parquet_give_the_same_log(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], listed: bool, block: int, many: int
 ) -> None:

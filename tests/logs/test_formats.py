@@ -12,7 +12,8 @@ import pytest
 from hybandits.logs.columns import ColumnsReader, Mapping
 from hybandits.logs.formats import detect_format, reader_of
 from hybandits.logs.openbandit import OpenBanditReader
-from hybandits.logs.store import LogError
+from hybandits.logs.report import ReadReport
+from hybandits.logs.store import LogError, convert
 from hybandits.logs.yahoo import YahooReader
 from tests.support.campaigns import campaign
 
@@ -94,3 +95,9 @@ def test_formats_and_mappings_that_do_not_fit(raw: Path) -> None:
         reader_of(raw, format="yahoo", mapping=MAPPING)
     with pytest.raises(LogError, match="is not a campaign"):
         reader_of(raw, format="openbandit")
+
+
+def test_a_converted_log_is_no_raw_log(tmp_path: Path, raw: Path) -> None:
+    convert(reader_of(raw, mapping=MAPPING), tmp_path / "out", ReadReport())
+    with pytest.raises(LogError, match="converted log already"):
+        detect_format(tmp_path / "out")
