@@ -658,7 +658,9 @@ class Policy(ABC):
     @classmethod
     def from_bytes(cls, content: bytes, *, seed: int | Keep | None = "saved") -> Self:
         """Read a policy from what `to_bytes` returned; see `load`."""
-        return cls._load(content, "the content", seed)
+        if not isinstance(content, bytes | bytearray | memoryview):
+            raise TypeError(f"content must be bytes, got {type(content).__name__}: pass what to_bytes() returned")
+        return cls._load(bytes(content), "the content", seed)
 
     def copy(self) -> Self:
         """Return an independent copy, random state included."""

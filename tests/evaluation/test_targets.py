@@ -163,7 +163,7 @@ def clicks(tmp_path_factory: pytest.TempPathFactory) -> View:
 
 
 def test_a_policy_fits_the_log(clicks: View) -> None:
-    policy = policy_for(clicks, "HyThompson:scale=2", horizon=100, seed=3)
+    policy = policy_for(clicks, "HyThompson:scale=2,noise=0.5", horizon=100, seed=3)
     assert isinstance(policy, HyThompson)
     assert (policy.d1, policy.d2, policy.scale) == (clicks.d1, clicks.d2, 2.0)
     with_noise = policy_for(clicks, "HyLinUCB", horizon=100)
