@@ -33,6 +33,7 @@ from hybandits.paper import yahoo
 from hybandits.policies.by_name import make_policy, policy_names
 from hybandits.simulation.play import cumulative_regret
 from hybandits.simulation.worlds import LAWS, Synthetic
+from tests.support.loglike import learn_log
 
 ARM_IDS = [f"article-{i}" for i in range(30)]
 
@@ -160,7 +161,7 @@ def use_view(view: View) -> None:
             policy = make_policy(name, {}, **shape)
             learning = {"it": evaluation.Learning(policy)}
             evaluation.evaluate(view, learning, estimators=("replay",), stop=100)
-            fit.learn_log(policy, view, 0, 20)
+            learn_log(policy, view, 0, 20)
 
 
 def main(folder: Path) -> None:
