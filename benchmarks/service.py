@@ -398,7 +398,7 @@ def run_restart(plan: Plan) -> Section:
             asked = [Decide({f"u{j}": u for j, u in enumerate(user)}, encode_ids(arms)) for user in users]
             answers = [answer.body for answer in writer.serve(asked) if isinstance(answer, Answer)]
             clicks = (random.random(1000) < 0.1).tolist()
-            writer.serve([GiveReward(a["event_id"], float(c)) for a, c in zip(answers, clicks, strict=True)])
+            writer.serve([GiveReward(a.event_id, float(c)) for a, c in zip(answers, clicks, strict=True)])
             if start % 50_000 == 0:
                 plan.say(f"service: {start:,} of {rounds:,} decisions written")
         store = writer.store

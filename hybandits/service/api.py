@@ -29,14 +29,18 @@ from hybandits.service.commands import (
     LONGEST,
     Answer,
     ArmFeatures,
+    ArmState,
     Command,
     Decide,
+    Decided,
     GiveReward,
     Outcome,
     Promote,
+    Promoted,
     PutArm,
     Refused,
     Retire,
+    Rewarded,
     decode,
     decode_batch,
 )
@@ -44,13 +48,16 @@ from hybandits.service.log import ARMS, Arm, Decision, EventRows, Reward, StoreE
 from hybandits.service.metrics import Metrics
 from hybandits.service.page import page_response
 from hybandits.service.view import View, Views
-from hybandits.service.writer import Writer, answer_of
+from hybandits.service.writer import Writer
 
 LARGEST_BODY = 4_000_000
 """Bytes of a request's body."""
 
 BODY_SECONDS = 10.0
 """Seconds that a request's body may take to arrive."""
+
+HEADERS = {401: {"www-authenticate": "Bearer"}, 408: {"connection": "close"}, 503: {"retry-after": "1"}}
+"""Headers of refusals by status. After 408 the rest of the body is not waited for."""
 
 
 class AnyText(StringConvertor):
@@ -60,15 +67,6 @@ class AnyText(StringConvertor):
 
 
 register_url_convertor("any", AnyText())
-
-
-class Decided(msgspec.Struct):
-    """A decision: its arm, the probability with which it was drawn, and the version of the model that decided."""
-
-    event_id: str
-    arm: str
-    propensity: float
-    version: int
 
 
 class RecordedDecision(Decided):
@@ -89,30 +87,6 @@ class RecordedDecision(Decided):
     learned: bool | None
     closed: bool
     learned_reward: float | None
-
-
-class Rewarded(msgspec.Struct):
-    """A reward that is on disk, and whether the model learns it."""
-
-    event_id: str
-    reward: float
-    learned: bool
-    why: str | msgspec.UnsetType = msgspec.UNSET
-
-
-class ArmState(msgspec.Struct):
-    """An arm as it is now; the version is the row that described it."""
-
-    arm: str
-    active: bool
-    features: dict[str, Value] | msgspec.UnsetType = msgspec.UNSET
-    version: int | msgspec.UnsetType = msgspec.UNSET
-
-
-class Promoted(msgspec.Struct):
-    """The policy that decides now."""
-
-    live: str
 
 
 class Health(msgspec.Struct):
@@ -149,7 +123,7 @@ class Service:
 
     def _item(self, outcome: Outcome) -> dict[str, Any]:
         if isinstance(outcome, Answer):
-            return {"status": outcome.status, **outcome.body}
+            return {"status": outcome.status, **msgspec.to_builtins(outcome.body)}
         self.metrics.refused(outcome.status)
         return outcome.document()
 
@@ -194,7 +168,7 @@ class Endpoint:
             service.access.check(scope, token=self.token, manage=self.manage)
             arguments: dict[str, Any] = {}
             if self._decoder is not None:
-                body = await read_body(scope, receive) or (b"" if self.required else b"{}")
+                body = await read_body(receive) or (b"" if self.required else b"{}")
                 arguments["body"] = (decode_batch if self.batch else decode)(self._decoder, body)
             if "id" in self._parameters:
                 arguments["id"] = _id(scope)
@@ -266,22 +240,25 @@ async def decision(service: Service, id: str) -> Answer:
     if ids is None:
         ids = await asyncio.to_thread(_active_at, writer, content.version)
     closed = row.number <= last_closed
-    learns = closed or state.bandit.window is None
-    body = answer_of(content) | {
-        "row": row.number,
-        "time": row.time / 1e6,
-        "user": content.user,
-        "candidates": ids,
-        "probabilities": probabilities_of(content, ids),
-        "policy": content.policy,
-        "challengers": content.shadows,
-        "arm_version": content.arm_version,
-        "reward": None if reward is None else reward.reward,
-        "learned": None if reward is None else not reward.late,
-        "closed": closed,
-        "learned_reward": state.learned_reward(given) if learns else None,
-    }
-    return Answer(200, body)
+    recorded = RecordedDecision(
+        event_id=id,
+        arm=content.arm,
+        propensity=content.chance,
+        version=content.version,
+        row=row.number,
+        time=row.time / 1e6,
+        user=content.user,
+        candidates=ids,
+        probabilities=probabilities_of(content, ids),
+        policy=content.policy,
+        challengers=content.shadows,
+        arm_version=content.arm_version,
+        reward=None if reward is None else reward.reward,
+        learned=None if reward is None else not reward.late,
+        closed=closed,
+        learned_reward=state.learned_reward(given) if closed or state.bandit.window is None else None,
+    )
+    return Answer(200, recorded)
 
 
 def _active_at(writer: Writer, version: int) -> list[str]:
@@ -404,12 +381,9 @@ def application(
     return app
 
 
-async def read_body(scope: Scope, receive: Receive) -> bytes:
+async def read_body(receive: Receive) -> bytes:
     """Read the body, if it is not too large and arrives in time."""
     body, more = b"", True
-    length = header(scope, b"content-length") or b""
-    if length.isdigit() and int(length) > LARGEST_BODY:
-        raise _too_large(int(length))
     try:
         async with asyncio.timeout(BODY_SECONDS):
             while more:
@@ -419,15 +393,11 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
                 if len(body) > LARGEST_BODY:
-                    raise _too_large(len(body))
+                    detail = f"The body has more than {LARGEST_BODY:,} bytes. Send smaller batches."
+                    raise Refused(413, detail, field="body", value=len(body))
     except TimeoutError:
         raise Refused(408, f"The body has not arrived within {BODY_SECONDS:g} seconds. Send it again.") from None
     return body
-
-
-def _too_large(size: int) -> Refused:
-    detail = f"The body has at least {size:,} bytes, and {LARGEST_BODY:,} are accepted. Send smaller batches."
-    return Refused(413, detail, field="body", value=size)
 
 
 def _id(scope: Scope) -> str:
@@ -445,23 +415,14 @@ def _id(scope: Scope) -> str:
 
 def problem(refused: Refused) -> Response:
     """Return a refusal as a response."""
-    headers = {}
-    if refused.status == 503:
-        headers["retry-after"] = "1"
-    elif refused.status == 401:
-        headers["www-authenticate"] = "Bearer"
-    elif refused.status == 408:
-        headers["connection"] = "close"  # the rest of the body is not waited for
-    return Response(
-        msgspec.json.encode(refused.document()), refused.status, headers, media_type="application/problem+json"
-    )
+    body = msgspec.json.encode(refused.document())
+    return Response(body, refused.status, HEADERS.get(refused.status), media_type="application/problem+json")
 
 
 async def _not_found(request: Request, wrong: Exception) -> Response:
     method, path = request.method, request.url.path
     matching = [each for each in request.app.routes if each.matches(request.scope)[0] is not Match.NONE]
-    allowed = ", ".join(sorted({method for each in matching for method in each.methods}))
-    if allowed:
+    if allowed := ", ".join(sorted({method for each in matching for method in each.methods})):
         refused = Refused(405, f"{path!r} takes {allowed}, got {method}.", field="method", value=method)
     else:
         near = nearest(path, [each.path.partition("{")[0] for each in ENDPOINTS])

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import itertools
 import json
-import math
 import random
 import secrets
 import time
@@ -20,22 +18,20 @@ from urllib.parse import quote
 
 import httpx
 
-RETRIES = 7
-"""Further attempts before an error is raised. Their pauses add up to 3 to 6 seconds, in which a server starts."""
-
 RETRIED = (408, 502, 503, 504)
 """Statuses after which a request is sent again."""
 
-TIMEOUT = 15.0
-"""Seconds that an attempt may take: longer than the service waits for its store."""
+UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+"""Errors of requests that the service has not received."""
 
-LONGEST_PAUSE = 30.0
-"""Longest pause in seconds, whatever `Retry-After` asks for."""
+DEADLINE = 15.0
+"""Seconds that a call may take with all its attempts: longer than the service waits for its store."""
+
+LONGEST_PAUSE = 2.0
+"""Longest pause between two attempts, in seconds."""
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-Result = httpx.Response | httpx.TransportError
 
 
 class ServiceError(Exception):
@@ -64,11 +60,11 @@ class AsyncClient:
     _kind: type = httpx.AsyncClient
 
     def __init__(
-        self, url: str, *, token: str | None = None, deadline: float | None = None, transport: Any = None
+        self, url: str, *, token: str | None = None, deadline: float = DEADLINE, transport: Any = None
     ) -> None:
-        if deadline is not None and not deadline > 0:
+        if not deadline > 0:
             raise ValueError(f"deadline must be positive, got {deadline!r}: it is how many seconds a call may take")
-        self._deadline = math.inf if deadline is None else deadline
+        self._deadline = deadline
         headers = {"content-type": "application/json"}
         if token is not None:
             headers["authorization"] = f"Bearer {token.strip()}"  # files end with a line break
@@ -94,21 +90,20 @@ class AsyncClient:
     async def _call(self, method: str, path: str, body: Any = None, *, safe: bool = True) -> Any:
         """Return the JSON of an answer; a request that is `safe` is sent again though its outcome is unknown."""
         content = None if body is None else _json(body)
-        end = time.monotonic() + self._deadline
-        for attempt in itertools.count():
-            timeout = min(TIMEOUT, max(0.001, end - time.monotonic()))
-            result: Result
+        end, attempt = time.monotonic() + self._deadline, 0
+        while True:
+            pause, timeout = _pause(attempt), max(0.001, end - time.monotonic())
             try:
-                result = await self._send(method=method, url=path, content=content, timeout=timeout)
+                response = await self._send(method=method, url=path, content=content, timeout=timeout)
+                if response.status_code not in RETRIED or time.monotonic() + pause >= end:
+                    return _answer(response)
+            except (httpx.UnsupportedProtocol, httpx.LocalProtocolError):
+                raise
             except httpx.TransportError as problem:
-                result = problem
-            pause = _pause(attempt, result if isinstance(result, httpx.Response) else None)
-            if attempt == RETRIES or not _may_retry(result, safe) or time.monotonic() + pause >= end:
-                break
+                if not (safe or isinstance(problem, UNSENT)) or time.monotonic() + pause >= end:
+                    raise
             await self._sleep(pause)
-        if isinstance(result, httpx.TransportError):
-            raise result
-        return _answer(result)
+            attempt += 1
 
     async def decide(
         self,
@@ -202,15 +197,14 @@ class Client:
         Address of the service, for example ``"http://127.0.0.1:8000"``.
     token : str, optional
         The token that the service asks for.
-    deadline : float, optional
-        Seconds after which a call ends and raises the last error. Without it, a call ends after eight attempts: 3 to 6
-        seconds if nobody listens, two minutes if a service listens and never answers.
+    deadline : float
+        Seconds after which a call ends and raises the last error.
     transport : optional
         Transport of httpx, for tests.
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, deadline: float | None = None, transport: Any = None
+        self, url: str, *, token: str | None = None, deadline: float = DEADLINE, transport: Any = None
     ) -> None:
         self._calls = _Blocking(url, token=token, deadline=deadline, transport=transport)
 
@@ -268,26 +262,14 @@ def _answer(response: httpx.Response) -> Any:
     try:
         body = response.json()
     except ValueError:
-        if response.is_success:
-            detail = f"the answer is not JSON but {response.text[:60]!r}. Is this the address of the service?"
-            raise ServiceError(response.status_code, {"detail": detail}) from None
-        body = {"title": response.text[:200] or response.reason_phrase}
-    if response.is_success:
+        body = None
+    if response.is_success and body is not None:
         return body
-    raise ServiceError(response.status_code, body if isinstance(body, Mapping) else {"title": str(body)})
+    if not isinstance(body, Mapping):
+        body = {"detail": f"the answer is {response.text[:60]!r}, not JSON. Is this the address of the service?"}
+    raise ServiceError(response.status_code, body)
 
 
-def _may_retry(result: Result, safe: bool) -> bool:
-    if isinstance(result, httpx.Response):
-        return result.status_code in RETRIED
-    if isinstance(result, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
-        return False
-    return safe or isinstance(result, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
-
-
-def _pause(attempt: int, response: httpx.Response | None = None) -> float:
-    """Return a random pause that grows with the attempts, or the one that the service asks for."""
-    retry_after = "" if response is None else response.headers.get("retry-after", "")
-    if retry_after.isdigit():
-        return min(LONGEST_PAUSE, float(retry_after)) + random.random() / 2
-    return float(min(5.0, 0.05 * 2**attempt) * (0.5 + random.random() / 2))
+def _pause(attempt: int) -> float:
+    """Return a random pause in seconds, which grows with the attempts."""
+    return float(min(LONGEST_PAUSE, 0.05 * 2**attempt) * (0.5 + random.random() / 2))

@@ -75,6 +75,38 @@ class Promote(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 Command = Decide | GiveReward | PutArm | Retire | Promote
 
 
+class Decided(msgspec.Struct):
+    """A decision: its arm, the probability with which it was drawn, and the version of the model that decided."""
+
+    event_id: str
+    arm: str
+    propensity: float
+    version: int
+
+
+class Rewarded(msgspec.Struct):
+    """A reward that is on disk, and whether the model learns it."""
+
+    event_id: str
+    reward: float
+    learned: bool
+
+
+class ArmState(msgspec.Struct, omit_defaults=True):
+    """An arm as it is now; the version is the row that described it."""
+
+    arm: str
+    active: bool
+    features: dict[str, Value] | None = None
+    version: int | None = None
+
+
+class Promoted(msgspec.Struct):
+    """The policy that decides now."""
+
+    live: str
+
+
 class Answer(msgspec.Struct, frozen=True, gc=False):
     """A status and the body of an answer."""
 

@@ -60,25 +60,19 @@ class Side(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     categorical: dict[Text, list[Value] | CategoryRule] = {}
 
     def __post_init__(self) -> None:
-        numeric, names = self.numeric, [*self.numeric, *self.categorical]
+        names = [*self.numeric, *self.categorical]
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"the feature {twice[0]!r} is named twice: name it once")
-        if isinstance(numeric, list):
-            numeric = {name: NumberRule() for name in numeric}
-        categorical = {
-            name: CategoryRule(rule) if isinstance(rule, list) else rule for name, rule in self.categorical.items()
-        }
-        msgspec.structs.force_setattr(self, "numeric", numeric)
-        msgspec.structs.force_setattr(self, "categorical", categorical)
         self.features()
 
     def features(self) -> dict[str, Feature]:
         """Return the features, as `Features` takes them."""
-        features: dict[str, Feature] = {}
-        for name, rule in [*dict(self.numeric).items(), *self.categorical.items()]:  # type: ignore[arg-type]
-            kind: Any = Number if isinstance(rule, NumberRule) else Category
+        numeric = dict.fromkeys(self.numeric, NumberRule()) if isinstance(self.numeric, list) else self.numeric
+        features: dict[str, Feature] = {name: Number(missing=rule.missing) for name, rule in numeric.items()}
+        for name, given in self.categorical.items():
+            rule = CategoryRule(given) if isinstance(given, list) else given
             try:
-                features[name] = kind(**msgspec.to_builtins(rule))
+                features[name] = Category(**msgspec.to_builtins(rule))
             except (TypeError, ValueError) as problem:
                 raise ValueError(f"{name}: {problem}") from None
         return features
@@ -160,9 +154,11 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
 
     def contradiction(self, log: Bandit) -> str | None:
         """Return in words the first difference to a log's bandit that is not allowed; None if there is none."""
-        ignored = {*CHANGEABLE, *(["seed"] if self.seed is None else [])}
-        file, logged = ({k: v for k, v in each.plain().items() if k not in ignored} for each in (self, log))
-        return _difference("", file, logged)
+        file, logged = self.plain(), log.plain()
+        for name in file.keys() - set(CHANGEABLE) - ({"seed"} if self.seed is None else set()):
+            if msgspec.json.encode(file[name]) != msgspec.json.encode(logged[name]):  # where the order counts
+                return f"{name} is {file[name]!r} in the file but {logged[name]!r} in the log"
+        return None
 
     def make(self, name: str) -> Policy:
         """Return one of the policies, new."""
@@ -200,17 +196,6 @@ def seconds(name: str, value: object) -> float:
     if isinstance(value, str):
         raise ValueError(f'{name} must be a length of time, got {value!r}: write "90s", "30m", "12h" or "7d"')
     return checks.positive(name, value, 'it is a length of time: write "90s", "30m", "12h" or "7d"')
-
-
-def _difference(where: str, file: Any, log: Any) -> str | None:
-    if isinstance(file, dict) and isinstance(log, dict):
-        if list(file) == list(log):
-            differences = (_difference(f"{where}.{key}", file[key], log[key]) for key in file)
-            return next((each for each in differences if each is not None), None)
-        file, log = list(file), list(log)
-    if file == log:
-        return None
-    return f"{where[1:]} is {checks.short(file)} in the file but {checks.short(log)} in the log"
 
 
 def _made(spec: str, features: Features, seed: int) -> Policy:

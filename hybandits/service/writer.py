@@ -17,7 +17,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -27,13 +27,17 @@ from hybandits.kernels.arrow import LIMIT
 from hybandits.service import log
 from hybandits.service.commands import (
     Answer,
+    ArmState,
     Command,
     Decide,
+    Decided,
     GiveReward,
     Outcome,
     Promote,
+    Promoted,
     PutArm,
     Refused,
+    Rewarded,
     unusable_features,
 )
 from hybandits.service.model_state import KnownArm, ModelState
@@ -382,14 +386,14 @@ class Pending:
             if decision.user != command.user or not _same_candidates(decision.candidates, command.candidates):
                 detail = f"The event {event!r} was decided for another user or other candidates. Use another id."
                 raise Refused(409, detail, field="event_id", value=event)
-            return Answer(200, answer_of(decision))
+            return Answer(200, _decided(decision))
         outcome = self._decided.pop(event, None)
         if outcome is None:  # the first command with this id was refused
             outcome = self.state.decide_batch([command])[0]
         if isinstance(outcome, Refused):
             raise outcome
         self.events[event] = log.EventRows(self._write(outcome))
-        return Answer(201, answer_of(outcome))
+        return Answer(201, _decided(outcome))
 
     def _reward(self, command: GiveReward) -> Answer:
         event, reward = command.event_id, command.reward
@@ -407,13 +411,13 @@ class Pending:
             if before.reward != reward:
                 detail = f"The event {event!r} has the reward {before.reward:g} already. A reward cannot be changed."
                 raise Refused(409, detail, field="reward", value=reward)
-            return Answer(200, _reward_answer(before))
+            return Answer(200, Rewarded(event, reward, not before.late))
         late = self._is_over(decision.time) or decision.number <= self.closed
         content = log.Reward(event, decision.number, reward, late)
         if decision.number <= self.state.row:  # it is in the log, whatever becomes of this transaction
             self.state.remember(decision)
         self.events[event] = log.EventRows(decision, self._write(content))
-        return Answer(202 if late else 201, _reward_answer(content))
+        return Answer(202 if late else 201, Rewarded(event, reward, not late))
 
     def _arm(self, arm: str) -> KnownArm | None:
         return self._arms.get(arm, self.state.arms.get(arm))
@@ -426,7 +430,7 @@ class Pending:
         if known.active:
             self._write(log.Retired(arm))
             self._arms[arm] = dataclasses.replace(known, active=False)
-        return Answer(200, {"arm": arm, "active": False})
+        return Answer(200, ArmState(arm, active=False))
 
     def _put(self, arm: str, features: dict[str, log.Value]) -> Answer:
         self.state.check_names("arm", features)
@@ -437,8 +441,7 @@ class Pending:
         before = known = self._arm(arm)
         if known is None or not known.active or known.features != features:
             known = self._arms[arm] = KnownArm(self._write(log.Arm(arm, features)).number, features)
-        body = {"arm": arm, "active": True, "features": features, "version": known.version}
-        return Answer(201 if before is None else 200, body)
+        return Answer(201 if before is None else 200, ArmState(arm, True, features, known.version))
 
     def _promote(self, command: Promote) -> Answer:
         name = command.policy
@@ -448,7 +451,7 @@ class Pending:
         if name != self._live:
             self._live = name
             self._write(log.Promoted(name))
-        return Answer(200, {"live": name})
+        return Answer(200, Promoted(name))
 
 
 def _same_candidates(one: log.Candidates, other: log.Candidates) -> bool:
@@ -465,18 +468,5 @@ def _with_event(command: Decide) -> Decide:
     return command if command.event_id is not None else replace(command, event_id=secrets.token_hex(12))
 
 
-def answer_of(decision: log.Decision) -> dict[str, Any]:
-    """Return the answer to the client that requested a decision."""
-    return {
-        "event_id": decision.event,
-        "arm": decision.arm,
-        "propensity": decision.chance,
-        "version": decision.version,
-    }
-
-
-def _reward_answer(content: log.Reward) -> dict[str, Any]:
-    answer: dict[str, Any] = {"event_id": content.event, "reward": content.reward, "learned": not content.late}
-    if content.late:
-        answer["why"] = "The reward came after the window. It is kept in the log, and not learned."
-    return answer
+def _decided(decision: log.Decision) -> Decided:
+    return Decided(decision.event, decision.arm, decision.chance, decision.version)

@@ -20,7 +20,7 @@ from tests.support.bandits import USER, served, writer
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "_pause", lambda attempt, response=None: 0.0)
+    monkeypatch.setattr(clients, "_pause", lambda attempt: 0.0)
 
 
 def test_a_round_with_a_real_service(tmp_path: Path) -> None:
@@ -116,16 +116,9 @@ def test_what_is_no_service_is_said_plainly() -> None:
     transport = httpx.MockTransport(lambda request: httpx.Response(200, text="<html>hello"))
     with (
         Client("http://service", transport=transport) as client,
-        pytest.raises(ServiceError, match="not JSON but '<htm"),
+        pytest.raises(ServiceError, match="the answer is '<html>hello', not JSON"),
     ):
         client.decide(USER)
-
-
-def test_the_service_says_when_to_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    for told, low, high in (("7", 7, 7.5), ("3600", 30, 30.5), ("soon", 0.025, 0.05)):
-        assert low <= clients._pause(0, httpx.Response(503, headers={"retry-after": told})) <= high
-    assert clients.TIMEOUT > 10
 
 
 def failing(times: int, seen: list[dict[str, object]]) -> httpx.MockTransport:
@@ -165,12 +158,10 @@ def test_a_call_ends_by_its_deadline(kind: Any, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.undo()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        for timeout, least in ((0.1, 0.3), (15.0, 0.5)):  # several attempts, and less than one
-            monkeypatch.setattr(clients, "TIMEOUT", timeout)
-            client, began = kind(url, deadline=0.5), time.monotonic()
-            with pytest.raises(httpx.TransportError):
-                client.decide(USER) if kind is Client else asyncio.run(client.decide(USER))
-            assert least <= time.monotonic() - began < 2
+        client, began = kind(url, deadline=0.5), time.monotonic()
+        with pytest.raises(httpx.TransportError):
+            client.decide(USER) if kind is Client else asyncio.run(client.decide(USER))
+        assert 0.5 <= time.monotonic() - began < 2
     with pytest.raises(ValueError, match="deadline must be positive, got 0"):
         kind(url, deadline=0)
 

@@ -31,7 +31,7 @@ def play(service: Writer, first: int, last: int, clock: Clock | None = None) -> 
     for i in range(first, last):
         answer = decide(service, f"e{i}", user={"age": (i % 7) / 7, "country": "fr" if i % 2 else "de"})
         if i % 4:
-            reward(service, f"e{i}", float((i * 7 + ord(answer.body["arm"])) % 5 == 0))
+            reward(service, f"e{i}", float((i * 7 + ord(answer.body.arm)) % 5 == 0))
         if clock is not None:
             clock.advance(1)
 

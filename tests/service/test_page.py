@@ -44,7 +44,7 @@ def played(path: Path, arms: list[str], decisions: int) -> Writer:
     for start in range(0, decisions, 50):
         asked = [Decide(USER, event_id=f"event {i}") for i in range(start, min(start + 50, decisions))]
         answers = service.serve(asked)
-        clicked = [a.body["event_id"] for a in answers if random.random() < rates[a.body["arm"]]]  # type: ignore[union-attr]
+        clicked = [a.body.event_id for a in answers if random.random() < rates[a.body.arm]]  # type: ignore[union-attr]
         clock.advance(3)
         service.serve([GiveReward(event, 1.0) for event in clicked])
     clock.advance(20)

@@ -60,7 +60,7 @@ def test_requests_wait_for_a_busy_writer_together(service: Writer, monkeypatch: 
     outcomes = asyncio.run(work())
     service.stop()
     assert sizes == [1, 5]
-    events = [outcome.body["event_id"] for (outcome,) in outcomes if isinstance(outcome, Answer)]
+    events = [outcome.body.event_id for (outcome,) in outcomes if isinstance(outcome, Answer)]
     assert events == ["first", *(f"e{i}" for i in range(5))]
 
 

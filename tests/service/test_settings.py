@@ -70,22 +70,13 @@ def test_what_is_wrong_is_said(changes: dict[str, Any], words: str) -> None:
         bandit(**changes)
 
 
-LIKE_THIS = {"numeric": ["age"], "categorical": {"country": ["de", "fr"]}}
-"""The features of users that the log has."""
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"arm": {"numeric": ["price", "size"]}},
-         "arm.numeric is ['price', 'size'] in the file but ['price'] in the log"),
-        ({"arm": {}}, "arm.numeric is [] in the file but ['price'] in the log"),
-        ({"user": {**LIKE_THIS, "categorical": {"country": ["fr", "de"]}}},
-         "user.categorical.country.values is ['fr', 'de'] in the file but ['de', 'fr'] in the log"),
-        ({"user": {**LIKE_THIS, "numeric": {"age": {"missing": "column"}}}},
-         "user.numeric.age.missing is 'column' in the file but 'error' in the log"),
-        ({"arm": {"numeric": ["price"], "categorical": {}}, "rewards": [0, 1]},
-         "rewards is (0.0, 1.0) in the file but None in the log"),
+         "arm is {'numeric': ['price', 'size'], 'categorical': {}} in the file but "
+         "{'numeric': ['price'], 'categorical': {}} in the log"),
+        ({"rewards": [0, 1]}, "rewards is (0.0, 1.0) in the file but None in the log"),
         ({"name": "other", "floor": 0.5}, None),
     ],
 )  # fmt: skip
@@ -94,5 +85,5 @@ def test_what_a_file_may_not_change_is_said_in_a_line(changes: dict[str, Any], w
 
 
 def test_the_order_of_features_may_not_change() -> None:
-    one, other = (bandit(user={"numeric": names}) for names in (["a", "b"], ["b", "a"]))
-    assert one.contradiction(other) == "user.numeric is ['a', 'b'] in the file but ['b', 'a'] in the log"
+    one, other = (bandit(user={"categorical": {name: ["x"] for name in names}}) for names in ("ab", "ba"))
+    assert (one.contradiction(other) or "").startswith("user is ")

@@ -122,9 +122,9 @@ class Service(RuleBasedStateMachine):
             return
         assert outcome.status == 201
         assert isinstance(outcome, Answer)
-        assert outcome.body["arm"] in pool
+        assert outcome.body.arm in pool
         if self.plain.live == "even":
-            assert outcome.body["propensity"] == pytest.approx(1 / len(pool))
+            assert outcome.body.propensity == pytest.approx(1 / len(pool))
         self.plain.events[event] = Known(self.clock.now, candidates, outcome.body)
 
     @rule(event=EVENTS, value=st.sampled_from([0.0, 1.0]))

@@ -24,7 +24,7 @@ def play(service: Writer, count: int) -> None:
     chance = random.Random(3)
     for i in range(count):
         answer = decide(service, f"e{i}", user={"age": chance.gauss(0, 1), "country": chance.choice(["de", "fr"])})
-        reward(service, f"e{i}", float(chance.random() < 0.2 + 0.2 * (answer.body["arm"] == "b")))
+        reward(service, f"e{i}", float(chance.random() < 0.2 + 0.2 * (answer.body.arm == "b")))
 
 
 def last_decision(store: SqliteStore) -> tuple[Row, Decision]:

@@ -29,7 +29,7 @@ def played(path: Path, *arms: str, rounds: int = 60, seconds: float = 0.5) -> Wr
     for i in range(rounds):
         clock.advance(seconds)
         (answer,) = service.serve([Decide(USER, event_id=str(i))])
-        if answer.body["arm"] == arms[0] and i % 2:  # type: ignore[union-attr]
+        if answer.body.arm == arms[0] and i % 2:  # type: ignore[union-attr]
             service.serve([GiveReward(str(i), 1.0)])
     clock.advance(20)
     service.serve([])
