@@ -79,17 +79,15 @@ def _check_origin(scope: Scope) -> None:
         name = host.decode("latin-1")
         detail = f"Without a token only {', '.join(LOOPBACK)} are served, got the host {name!r}. Use --token-file."
         raise Refused(403, detail, field="Host", value=name)
-    if origin is not None and origin.partition(b"://")[2] != host:
-        raise _cross_origin("Origin", origin)
     is_link = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
-    if site == b"cross-site" and not is_link:
-        raise _cross_origin("Sec-Fetch-Site", site)
-
-
-def _cross_origin(name: str, value: bytes) -> Refused:
-    text = value.decode("latin-1")
-    detail = f"Without a token pages of other origins are not served, got {name}: {text}. Use --token-file."
-    return Refused(403, detail, field=name, value=text)
+    for name, value, refused in (
+        ("Origin", origin, origin is not None and origin.partition(b"://")[2] != host),
+        ("Sec-Fetch-Site", site, site == b"cross-site" and not is_link),
+    ):
+        if refused and value is not None:
+            text = value.decode("latin-1")
+            detail = f"Without a token pages of other origins are not served, got {name}: {text}. Use --token-file."
+            raise Refused(403, detail, field=name, value=text)
 
 
 def _is_loopback(host: bytes) -> bool:

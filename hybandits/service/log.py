@@ -8,7 +8,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 
@@ -58,12 +58,10 @@ class Retired(msgspec.Struct, tag="retire", tag_field="is", frozen=True):
 
 
 class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit_defaults=True, gc=False):
-    """A decision.
+    """A decision among `candidates`; `ALL` are the arms active at row `version`, the last that the model had learned.
 
-    `candidates` are those that the request named; `ALL` for the arms that were active at the row `version`, the last
-    that the model had learned. `arm_version` is the row that described the arm, `chance` its probability, `floor` the
-    share that was spread evenly, and `distribution` the policy's own probabilities by the positions of candidates.
-    `shadows` has for every challenger the probability with which it would have drawn the same arm.
+    `arm_version` is the row that described the arm, `chance` its probability, and `distribution` the policy's own
+    probabilities by the positions of candidates. `shadows` has every challenger's probability of the arm.
     """
 
     event: str
@@ -105,10 +103,7 @@ class Ended(msgspec.Struct, tag="end", tag_field="is", frozen=True):
 
 
 class Continued(msgspec.Struct, tag="continue", tag_field="is", frozen=True):
-    """The row with which a log continues another one, and the snapshot with which it begins.
-
-    Rows before it were copied from there.
-    """
+    """The row with which a log continues another one: its snapshot. Rows before it were copied from there."""
 
     previous: str
     fingerprint: str
@@ -118,10 +113,7 @@ class Continued(msgspec.Struct, tag="continue", tag_field="is", frozen=True):
 
 Content = Opened | Changed | Promoted | Arm | Retired | Decision | Reward | Closed | Ended | Continued
 
-KINDS: dict[type, int] = {
-    kind: i
-    for i, kind in enumerate((Opened, Changed, Promoted, Arm, Retired, Decision, Reward, Closed, Ended, Continued))
-}
+KINDS: dict[type, int] = {kind: i for i, kind in enumerate(get_args(Content))}
 """The numbers that tables have for the kinds of rows."""
 
 DECISION, REWARD, CONTINUED = KINDS[Decision], KINDS[Reward], KINDS[Continued]
@@ -241,10 +233,7 @@ class _Local(threading.local):
 
 
 class Store(ABC):
-    """A log on disk. All methods raise `StoreError` where the disk or the database fails.
-
-    Every thread has its own connection. A store of another database is one class beside `sqlite` and `postgres`.
-    """
+    """A log on disk, with a connection for every thread. Where the disk or database fails, `StoreError` is raised."""
 
     name: str
     """The name of the log in messages, without user and password."""
@@ -358,11 +347,8 @@ class Store(ABC):
             where += " AND event IS NULL" if set(kinds) <= set(EVENTLESS) else ""  # so that the index on kinds is used
             values += kinds
         query = f"SELECT row, time, content FROM log WHERE {where} ORDER BY row LIMIT {PAGE}"
-        while True:
-            page = self._rows(query, [after, *values])
+        while page := self._rows(query, [after, *values]):
             yield from page
-            if len(page) < PAGE:
-                return
             after = page[-1].number
 
     def _rows(self, query: str, values: Values) -> list[Row]:
@@ -400,31 +386,26 @@ class Store(ABC):
             "FROM (SELECT row, time, content, event FROM log WHERE row > ? AND row <= ? AND kind = ? "
             f"ORDER BY row LIMIT {PAGE}) AS d LEFT JOIN log AS r ON r.event = d.event AND r.kind = ?"
         )
-        while True:
-            ((text,),) = self._fetch(query, [after, upto, DECISION, REWARD])
-            page = sorted(_OUTCOMES.decode(f"[{text or ''}]"), key=lambda pair: pair[0].number)
+        while text := self._fetch(query, [after, upto, DECISION, REWARD])[0][0]:
+            page = sorted(_OUTCOMES.decode(f"[{text}]"), key=lambda pair: pair[0].number)
             yield from page
-            if len(page) < PAGE:
-                return
             after = page[-1][0].number
 
     def first_decisions(self, after: int, most: int) -> list[tuple[int, int]]:
         """Return number and time of the first decisions after a row, at most so many."""
         query = "SELECT row, time FROM log WHERE row > ? AND kind = ? ORDER BY row LIMIT ?"
-        return [(number, time) for number, time in self._fetch(query, [after, DECISION, most])]
+        return self._fetch(query, [after, DECISION, most])  # type: ignore[return-value]
 
     def last(self) -> tuple[int, int]:
         """Return number and time of the last row; (0, 0) if there is none."""
-        for number, time in self._fetch("SELECT row, time FROM log ORDER BY row DESC LIMIT 1"):
-            return number, time
-        return 0, 0
+        rows = self._fetch("SELECT row, time FROM log ORDER BY row DESC LIMIT 1")
+        return rows[0] if rows else (0, 0)  # type: ignore[return-value]
 
     def snapshot(self, fingerprint: str, upto: int | None = None) -> Snapshot | None:
         """Return the newest snapshot of a fingerprint, or the newest up to a row."""
         query = "SELECT * FROM snapshot WHERE fingerprint = ? AND row <= ? ORDER BY row DESC LIMIT 1"
-        for row in self._fetch(query, [fingerprint, 2**62 if upto is None else upto]):
-            return Snapshot(*row)
-        return None
+        rows = self._fetch(query, [fingerprint, 2**62 if upto is None else upto])
+        return Snapshot(*rows[0]) if rows else None
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
         """Store a snapshot; only the newest of each fingerprint stays, and of these the newest `SNAPSHOTS`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -143,6 +144,8 @@ class ModelState:
                 self.known[content.event] = log.EventRows(known.decision, row)
                 if self.bandit.window is None:
                     self._count_reward(row.time, known.decision.decision, content.reward)
+            elif self.bandit.window is None:
+                raise log.StoreError(f"Row {row.number} rewards an unknown decision: the log is damaged.")
         elif isinstance(content, log.Closed):
             self._close(row.time, content.last)
         else:
@@ -172,14 +175,11 @@ class ModelState:
         """Construct the policies that are new, or that had other settings in `before`."""
         unchanged = {name for name, spec in self.bandit.policies.items() if before.get(name) == spec}
         self.policies = {
-            name: self.policies[name] if name in unchanged else self._new(name) for name in self.bandit.policies
+            name: self.policies[name] if name in unchanged else self.bandit.make(name) for name in self.bandit.policies
         }
+        for policy in self.policies.values():
+            policy.admit(self.arms)  # arms are counted from their rows
         self.summary.compare(self.live, self.policies, row=row, unchanged=unchanged)
-
-    def _new(self, name: str) -> Policy:
-        policy = self.bandit.make(name)
-        policy.admit(self.arms)  # arms are counted from their rows
-        return policy
 
     def _put(self, version: int, content: log.Arm) -> None:
         if content.arm not in self.arms:
@@ -282,27 +282,17 @@ class ModelState:
         except UNREADABLE as problem:
             refused = unreadable(named, problem)
             raise Refused(refused.status, refused.detail, field="candidates", value=refused.value) from None
-        seen: set[str] = set()
-        for arm in candidates:
-            known = self.arms.get(arm)
-            if known is None:
-                why = f"There is no arm {arm!r}. PUT /v1/arms/{{id}} first."
-            elif not known.active:
-                why = f"The arm {arm!r} is retired. Leave it out, or PUT it again."
-            elif arm in seen:
-                why = f"The arm {arm!r} is named twice. Name it once."
-            else:
-                seen.add(arm)
-                continue
-            raise Refused(422, why, field="candidates", value=arm)
+        for wrong, words in (
+            ((arm for arm in candidates if arm not in self.arms), "is unknown. PUT /v1/arms/{id} first."),
+            ((arm for arm in candidates if not self.arms[arm].active), "is retired. Leave it out, or PUT it again."),
+            ((arm for arm, count in Counter(candidates).items() if count > 1), "is named twice. Name it once."),
+        ):
+            for arm in wrong:
+                raise Refused(422, f"The arm {arm!r} {words}", field="candidates", value=arm)
         return candidates
 
     def decide_batch(self, events: Sequence[Decide]) -> list[log.Decision | Refused]:
-        """Decide, without changing the model; all events have ids.
-
-        Arms are drawn from (1 - floor) p + floor / n, where p is the live policy's own probability. All draws are a
-        function of the bandit's seed and the event's id.
-        """
+        """Decide, without changing the model; all events have ids, which with the seed determine all draws."""
         outcomes: list[log.Decision | Refused | None] = [None] * len(events)
         pools: dict[int, tuple[Pool, list[int]]] = {}
         for i, event in enumerate(events):
@@ -439,10 +429,9 @@ def continued(reading: log.Store) -> log.Row | None:
 
 
 def walk(store: log.Store, *, learning: bool = True) -> Iterator[tuple[ModelState, list[log.Row]]]:
-    """Yield all decisions of a log, those of the same version together, with the state at that version.
+    """Yield decisions of a log by version, with the state at that version, which is one object that advances.
 
-    The state is one object that advances. Without `learning` it has only arms and settings. With it, decisions that
-    were copied from the log before are left out.
+    Without `learning` it has arms and settings alone; with it, decisions copied from the log before are left out.
     """
     state = ModelState.based(store) if learning else ModelState.opened(store)
     upto = store.last()[0]

@@ -1,7 +1,6 @@
-"""The dashboard: a view as HTML that needs no scripts, no network and no files from elsewhere.
+"""The dashboard: a view as HTML that needs no scripts and no files from elsewhere.
 
-The templates have its sentences; here numbers become words and lines. Text comes from strangers, so the templates
-escape all of it, and a content security policy allows nothing but the page's own script and style, by their digests.
+The templates escape all texts, and the content security policy allows only the page's own script and style.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import Response
 
-from hybandits.service.view import ENOUGH, LEVEL, Band, Curves, View
+from hybandits.service.view import ENOUGH, LEVEL, Curves, Estimate, View
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -70,7 +69,8 @@ def content(view: View) -> str:
         .render(
             view=view,
             labels=[number(step, _digits(high - low)) for step in steps],
-            lines={name: _paths(curves, band, low, high) for name, band in _bands(curves)},
+            uniform=_paths(curves, curves.uniform, low, high),
+            live=_paths(curves, curves.live, low, high),
             moments=moments,
             enough=ENOUGH,
             level=LEVEL,
@@ -148,17 +148,15 @@ def _digits(scale: float) -> int:
     return min(max(2 - math.floor(math.log10(scale)), 0), 6) if 0 < scale < math.inf else 2
 
 
-def _bands(curves: Curves) -> list[tuple[str, Band]]:
-    return [("uniform", curves.uniform), ("live", curves.live)]
-
-
 def _axis(view: View) -> tuple[float, float]:
     """Return the ends of the vertical axis; bounds of the first half, which are wide, may lie beyond."""
     half = len(view.curves.ends) // 2
-    shown: list[float] = []
-    for _, band in _bands(view.curves):
-        shown += [value for value in (*band.mean, *band.low[half:], *band.high[half:]) if value is not None]
-    low, high = (min(shown), max(shown)) if shown else view.range or (0.0, 1.0)
+    shown: list[float | None] = []
+    for estimates in (view.curves.live, view.curves.uniform):
+        shown += [each.mean for each in estimates]
+        shown += [end for each in estimates[half:] for end in (each.low, each.high)]
+    values = [value for value in shown if value is not None]
+    low, high = (min(values), max(values)) if values else view.range or (0.0, 1.0)
     size = max(abs(low), abs(high))
     if high - low <= NARROWEST * max(size, 1e-300):
         margin = max(0.5, NARROWEST * size)
@@ -166,12 +164,13 @@ def _axis(view: View) -> tuple[float, float]:
     return low, high
 
 
-def _paths(curves: Curves, band: Band, low: float, high: float) -> dict[str, str]:
+def _paths(curves: Curves, estimates: Sequence[Estimate], low: float, high: float) -> dict[str, str]:
     """Return the curve of a mean and the outline of its bounds; values beyond the axis are drawn at its end."""
     length = curves.ends[-1] - curves.start if curves.ends else 1.0
 
-    def points(values: Sequence[float | None]) -> list[str]:
-        shown = [(end, value) for end, value in zip(curves.ends, values, strict=True) if value is not None]
+    def points(part: str) -> list[str]:
+        values = [(end, getattr(each, part)) for end, each in zip(curves.ends, estimates, strict=True)]
+        shown = [(end, value) for end, value in values if value is not None]
         if shown and shown[0][0] == curves.ends[0]:
             shown.insert(0, (curves.start, shown[0][1]))
         return [
@@ -183,4 +182,4 @@ def _paths(curves: Curves, band: Band, low: float, high: float) -> dict[str, str
     def path(corners: Sequence[str]) -> str:
         return f"M{'L'.join(corners)}" if corners else ""
 
-    return {"mean": path(points(band.mean)), "bounds": path(points(band.high) + points(band.low)[::-1])}
+    return {"mean": path(points("mean")), "bounds": path(points("high") + points("low")[::-1])}

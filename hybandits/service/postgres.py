@@ -45,10 +45,8 @@ DURABLE = ("synchronous_commit", "fsync")
 class PostgresStore(Store):
     """A log in a PostgreSQL database.
 
-    In ``postgresql://user:password@host/database?bandit=front-page``, `bandit` names the schema of the tables, so that
-    several bandits can share a database. Rows are numbered by the holder of the log's advisory lock, which is released
-    only when the rows can be seen, so that no reader skips one. A lost connection is replaced at the next call. If it
-    is lost during a commit, the call fails, and the next transaction sees whether the rows were written.
+    `?bandit=` in the address names the schema of the tables. Rows are numbered under an advisory lock, released when
+    they can be seen, so that no reader skips one. A lost connection is replaced at the next call.
     """
 
     piece = 1_000

@@ -22,11 +22,9 @@ class Rotated(NamedTuple):
 
 
 def rotate(old: log.Store, new: log.Store, *, since: int) -> Rotated:
-    """End a log and let a new one, which has no rows, continue it.
+    """End a log and let a new one, which has no rows, continue it; if it is interrupted, call it again.
 
-    Decisions of the time `since` (microseconds since 1970) or later are copied with their rewards, as are all whose
-    window has not passed. First the old log gets its last row, then the new one all its rows in one transaction. If the
-    second does not happen, call `rotate` again with the same logs.
+    Decisions of the time `since` (microseconds since 1970) or later, and those that are open, are copied.
     """
     if new.last()[0]:
         raise log.StoreError(f"The log {new.name} has rows already: give the name of a log that is not there yet.")
@@ -60,10 +58,7 @@ def _end(old: log.Store, new: log.Store) -> tuple[ModelState, log.Ended]:
 
 
 def _copied(old: log.Store, state: ModelState, since: int) -> Iterator[log.Row]:
-    """Yield the rows that the new log needs, in their order: decisions, rewards, settings and arms.
-
-    Of the rows of an arm before the decisions, the first, which says the order of arms, and the last are enough.
-    """
+    """Yield the rows that the new log needs; of an arm's rows before the decisions the first and the last."""
     closed = state.row if state.bandit.window is None else state.closed
     decisions = [row for row in old.rows(0, state.row, [log.DECISION]) if row.number > closed or row.time >= since]
     meant = min((row.decision.version for row in decisions), default=state.row)

@@ -64,10 +64,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def server_settings(serving: Serving) -> dict[str, Any]:
-    """Return the settings of uvicorn.
-
-    Its parser zttp serves requests that offer an upgrade to HTTP/2 and limits the size of heads, unlike httptools.
-    """
+    """Return the settings of uvicorn. The parser zttp serves offers of HTTP/2 and limits heads, unlike httptools."""
     return {
         "host": serving.host,
         "port": serving.port,

@@ -86,10 +86,7 @@ class Challenger(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """A bandit as its file describes it; docs/service.md explains the keys.
-
-    Without `window`, which is in seconds, decisions never close and rewards are learned as they come.
-    """
+    """A bandit as its file describes it; docs/service.md explains the keys. `window` is in seconds."""
 
     name: Text
     user: Side = Side()

@@ -30,9 +30,8 @@ NAMES = {"version", "log", "snapshot"}
 class SqliteStore(Store):
     """A log in a SQLite file.
 
-    It begins if there is none; without `create` nothing is written where no log has begun. `vfs` is SQLite's layer
-    below, for tests. Rows are on disk when a transaction ends (WAL, synchronous FULL). Writers wait for each other at
-    a lock file beside the log, which wakes them at once, where SQLite would poll.
+    Rows are on disk when a transaction ends (WAL, synchronous FULL). Writers wait for each other at a lock file, which
+    wakes them at once, where SQLite would poll. `vfs` is SQLite's layer below, for tests.
     """
 
     piece = 64  # every statement lets other threads run

@@ -29,11 +29,9 @@ MOST_LISTED = 20
 
 @dataclass
 class Verification:
-    """The result of `verify`.
+    """The result of `verify`: `exact` decisions must be equal to the bit, `copied` ones are of the log before.
 
-    Of `decisions`, `exact` must be equal to the bit. `near_ties` were made elsewhere and would be the same if features
-    differed by 1e-9; `different` are all others that differ. `copied` are decisions of the log before. With
-    `begins_elsewhere` the log begins with a model of another fingerprint, so that nothing is compared to the bit.
+    With `begins_elsewhere` the log begins with a model of another fingerprint, so nothing is compared to the bit.
     """
 
     decisions: int = 0
@@ -46,10 +44,7 @@ class Verification:
 
 
 def verify(store: Store, progress: Callable[[int], None] = lambda rows: None) -> Verification:
-    """Learn the log from its beginning, and make every decision again at its version.
-
-    `progress` is called with the number of rows that have been read since the last call.
-    """
+    """Learn the log from its beginning, and make every decision again at its version."""
     done = 0
     result, begins = Verification(), continued(store)
     if begins is not None:
@@ -111,11 +106,7 @@ def _furthest(one: dict[Any, float], other: dict[Any, float]) -> float:
 
 
 def _is_near_tie(state: ModelState, logged: Decision, again: Decision) -> bool:
-    """Return whether this model decides as it was decided, if features differ by up to 1e-9 of their size (at least 1).
-
-    Rounding can make a decision jump, and only the policy knows how far it was from a jump, so the vectors are moved
-    many times. Each challenger may be at a tie of its own.
-    """
+    """Return whether the decision is the logged one if features differ by up to 1e-9 of their size (at least 1)."""
     if _asked(logged) != _asked(again):
         return False
     pool = state.pool(logged.candidates)
@@ -140,10 +131,7 @@ def _is_near_tie(state: ModelState, logged: Decision, again: Decision) -> bool:
 
 
 def _nudged(vectors: FloatArray) -> FloatArray:
-    """Return the vectors of one decision, as they are and moved a little, many times.
-
-    Every second time, numbers that are 0 or 1 stay: policies that learn their settings leave out constant features.
-    """
+    """Return the vectors as they are and moved a little, many times; every second time numbers that are 0 or 1 stay."""
     by = np.random.default_rng(0).uniform(-NUDGE, NUDGE, (NUDGES, *vectors.shape[1:]))
     by[::2] *= (vectors != 0) & (vectors != 1)
     by[0] = 0

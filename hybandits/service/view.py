@@ -55,10 +55,7 @@ def compared(summary: Summary, sums: Compared, weights: Largest) -> Comparison:
 
 
 def weighted(summary: Summary, terms: Sequence[Terms], weights: Largest, *, difference: bool = False) -> list[Estimate]:
-    """Return estimates of rewards that count with weights, or of differences from the live policy, from their sums.
-
-    Terms are at most the largest weight, which grows with the number of candidates.
-    """
+    """Return estimates of rewards that count with weights, or of differences from the live policy, from their sums."""
     upper = growing_scale(weights.first, weights.ever, _TAIL) if weights.first else (1.0, _TAIL)
     return _estimates(summary, terms, ((2.0 if difference else 1.0, _TAIL), upper), difference=difference)
 
@@ -120,21 +117,13 @@ class PolicyView(msgspec.Struct, frozen=True):
     comparison: Comparison
 
 
-class Band(msgspec.Struct, frozen=True):
-    """Estimates over time."""
-
-    mean: list[float | None]
-    low: list[float | None]
-    high: list[float | None]
-
-
 class Curves(msgspec.Struct, frozen=True):
     """Rewards per decision by the `ends` of stretches of time; the first began at `start`. Times are since 1970."""
 
     start: float
     ends: list[float]
-    live: Band
-    uniform: Band
+    live: list[Estimate]
+    uniform: list[Estimate]
 
 
 class View(msgspec.Struct, frozen=True):
@@ -236,17 +225,12 @@ def _curves(summary: Summary) -> Curves:
     for number in sorted(summary.bins):
         bins.setdefault(number // together, Bin()).add(summary.bins[number])
     start, width = summary.start or 0, summary.width * together
-    uniform = so_far([each.uniform for each in bins.values()])
     return Curves(
         start=start / 1e6,
         ends=[(start + (number + 1) * width) / 1e6 for number in bins],
-        live=_band(live_rewards(summary, so_far([each.reward for each in bins.values()]))),
-        uniform=_band(weighted(summary, uniform, summary.uniform_weights)),
+        live=live_rewards(summary, so_far([each.reward for each in bins.values()])),
+        uniform=weighted(summary, so_far([each.uniform for each in bins.values()]), summary.uniform_weights),
     )
-
-
-def _band(estimates: Sequence[Estimate]) -> Band:
-    return Band(*([getattr(each, name) for each in estimates] for name in ("mean", "low", "high")))
 
 
 class Views:

@@ -456,10 +456,8 @@ class Pending:
 
 def _same_candidates(one: log.Candidates, other: log.Candidates) -> bool:
     """Return whether the same candidates are named in the same order; their JSON may have other spaces and escapes."""
-    if one == other:
-        return True
     try:
-        return log.decode_ids(one) == log.decode_ids(other)
+        return one == other or log.decode_ids(one) == log.decode_ids(other)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return False
 
