@@ -40,14 +40,6 @@ class Tokens(msgspec.Struct, frozen=True):
             detail = "Arms and promote need the second token of the token file, and this is the first. Send the second."
             raise Refused(403, detail, field="Authorization")
 
-    def permits(self, scope: Scope) -> bool:
-        """Return whether a request carries a token, or none is needed."""
-        try:
-            self.check(scope)
-        except Refused:
-            return False
-        return True
-
 
 def read_tokens(path: str | None) -> Tokens:
     """Read tokens from a file: the first line is needed for all requests, a second one for arms and promote."""

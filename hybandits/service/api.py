@@ -44,7 +44,7 @@ from hybandits.service.commands import (
     decode,
     decode_batch,
 )
-from hybandits.service.log import ARMS, Arm, Decision, EventRows, Reward, StoreError, Value, decode_ids
+from hybandits.service.log import ARMS, Arm, EventRows, Reward, StoreError, Value, decode_ids
 from hybandits.service.metrics import Metrics
 from hybandits.service.page import page_response
 from hybandits.service.view import View, Views
@@ -240,6 +240,7 @@ async def decision(service: Service, id: str) -> Answer:
     if ids is None:
         ids = await asyncio.to_thread(_active_at, writer, content.version)
     closed = row.number <= last_closed
+    own, mixed = dict(content.distribution), with_floor.py_func  # a few numbers are not worth the time to compile
     recorded = RecordedDecision(
         event_id=id,
         arm=content.arm,
@@ -249,7 +250,7 @@ async def decision(service: Service, id: str) -> Answer:
         time=row.time / 1e6,
         user=content.user,
         candidates=ids,
-        probabilities=probabilities_of(content, ids),
+        probabilities={arm: mixed(own.get(i, 0.0), content.floor, content.n) for i, arm in enumerate(ids)},
         policy=content.policy,
         challengers=content.shadows,
         arm_version=content.arm_version,
@@ -266,12 +267,6 @@ def _active_at(writer: Writer, version: int) -> list[str]:
     for row in writer.store.rows(0, version, ARMS):
         active[row.content.arm] = isinstance(row.content, Arm)  # type: ignore[union-attr]
     return [arm for arm, is_active in active.items() if is_active]
-
-
-def probabilities_of(decision: Decision, ids: list[str]) -> dict[str, float]:
-    """Return the probability of every candidate, from the policy's own and the floor."""
-    own, mixed = dict(decision.distribution), with_floor.py_func  # a few numbers are not worth the time to compile
-    return {arm: mixed(own.get(i, 0.0), decision.floor, decision.n) for i, arm in enumerate(ids)}
 
 
 @endpoint("GET", "/v1/arms", {200: list[ArmState]})
@@ -352,8 +347,11 @@ async def ready(service: Service, scope: Scope) -> Answer:
     """Check that the service can write, by a write that changes nothing."""
     trouble = await service.probe()
     if trouble is not None:
-        hidden = "The service cannot write now. Ask with the token for the reason."
-        raise Refused(503, trouble if service.access.permits(scope) else hidden)  # reasons name files and hosts
+        try:
+            service.access.check(scope)
+        except Refused:  # reasons name files and hosts
+            trouble = "The service cannot write now. Ask with the token for the reason."
+        raise Refused(503, trouble)
     return Answer(200, {"status": "ok", "version": service.writer.state.row})
 
 

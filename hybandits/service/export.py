@@ -53,15 +53,15 @@ class ServiceReader:
         all_entered = (self._entered(state, row, tables) for state, rows in decisions for row in rows)
         done = 0
         while chunk := list(itertools.islice(all_entered, ROWS)):
-            first, last = chunk[0].row.number, chunk[-1].row.number
+            first, last = chunk[0][0].number, chunk[-1][0].number
             rewards = {row.number: reward for row, reward in self._store.outcomes(first - 1, last)}
-            kept = []
-            for entered in chunk:
-                reward, why = self._reward(entered.row.number, rewards[entered.row.number])
+            kept: list[_Round] = []
+            for row, pool, place in chunk:
+                reward, why = self._reward(row.number, rewards[row.number])
                 if reward is None:
-                    problems.skip(why, source, entered.row.number, f"event {entered.row.event!r}")
+                    problems.skip(why, source, row.number, f"event {row.event!r}")
                 else:
-                    kept.append((entered, reward))
+                    kept.append(_Round(row, pool, place, reward))
             lines += len(chunk)
             rounds += len(kept)
             progress(last - done)
@@ -74,7 +74,7 @@ class ServiceReader:
         """Return whether the decision in this row waits for the end of its window."""
         return self._bandit.window is not None and number > self._state.closed
 
-    def _entered(self, state: ModelState, row: Row, tables: Tables) -> _Entered:
+    def _entered(self, state: ModelState, row: Row, tables: Tables) -> tuple[Row, int, int]:
         decision = row.decision
         pool = state.pool(decision.candidates)
         number = self._pools.get(pool)
@@ -82,7 +82,7 @@ class ServiceReader:
             vectors = state.features.arm_vectors(pool.vectors)
             arms = [tables.arm(arm, vector) for arm, vector in zip(pool.ids, vectors, strict=True)]
             number = self._pools[pool] = tables.pool(arms)
-        return _Entered(row, number, pool.ids.index(decision.arm))
+        return row, number, pool.ids.index(decision.arm)
 
     def _reward(self, number: int, given: Row | None) -> tuple[float | None, str]:
         """Return the reward that was learned for the decision in this row, or None and why there is none."""
@@ -96,22 +96,22 @@ class ServiceReader:
             return None, OPEN
         return self._state.learned_reward(given), NO_REWARD
 
-    def _batch(self, kept: Sequence[tuple[_Entered, float]]) -> Batch:
-        entered = [each for each, _ in kept]
+    def _batch(self, kept: Sequence[_Round]) -> Batch:
         return Batch(
-            time=np.array([each.row.time // 1_000_000 for each in entered]),
-            pool=np.array([each.pool for each in entered], np.int32),
-            chosen=np.array([each.place for each in entered], np.int32),
-            reward=np.array([reward for _, reward in kept]),
-            propensity=np.array([each.row.decision.chance for each in entered]),
-            user=self._features.user_vectors([each.row.decision.user for each in entered]),
+            time=np.array([each.row.time // 1_000_000 for each in kept]),
+            pool=np.array([each.pool for each in kept], np.int32),
+            chosen=np.array([each.place for each in kept], np.int32),
+            reward=np.array([each.reward for each in kept]),
+            propensity=np.array([each.row.decision.chance for each in kept]),
+            user=self._features.user_vectors([each.row.decision.user for each in kept]),
         )
 
 
-class _Entered(NamedTuple):
+class _Round(NamedTuple):
     row: Row
     pool: int
     place: int
+    reward: float
 
 
 def export(

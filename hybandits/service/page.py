@@ -28,9 +28,6 @@ TEMPLATES = Path(__file__).parent / "templates"
 NARROWEST = 1e-6
 """Least width of an axis, relative to the numbers on it."""
 
-NAME = 28
-"""Characters of a name in a table; its tooltip has the others."""
-
 WIDTH, HEIGHT, LINES = 1000, 300, 4
 """Coordinates of figures, and the number of horizontal lines above the lowest."""
 
@@ -117,7 +114,7 @@ def _templates() -> Environment:
         auto_reload=False,
         finalize=visible,
     )
-    templates.filters.update(number=number, brief=brief, count="{:,}".format, share="{:.1%}".format)
+    templates.filters.update(number=number, count="{:,}".format, share="{:.1%}".format)
     return templates
 
 
@@ -129,11 +126,6 @@ def visible(value: Any) -> Any:
     return "".join(
         each.encode("unicode_escape").decode() if unicodedata.category(each) in hidden else each for each in value
     )
-
-
-def brief(name: str) -> str:
-    """Leave out the middle of a long name: names often have the same beginning."""
-    return name if len(name) <= NAME else f"{name[: NAME // 2]}…{name[1 - NAME // 2 :]}"
 
 
 def number(value: float | None, digits: int = 3, *, sign: bool = False) -> str:

@@ -16,7 +16,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import nearest
 from hybandits.kernels.arrow import LIMIT
 from hybandits.policies.base import Policy
-from hybandits.policies.by_name import make_policy, nested_policies, parse_policy
+from hybandits.policies.by_name import make_policy, nested_policies, parse_policy, policy_class
 from hybandits.policies.hyran import HyRan
 from hybandits.policies.suplinucb import SupLinUCB
 from hybandits.service.commands import LONGEST
@@ -197,17 +197,11 @@ def seconds(name: str, value: object) -> float:
 
 def _made(spec: str, features: Features, seed: int) -> Policy:
     kind, settings = parse_policy(spec)
-    for _, each in nested_policies(kind, settings):
-        table = each.get("exploration")
-        as_written = isinstance(table, Mapping) and table.get("kind") == "AsWritten"
-        if as_written and (lacking := [name for name in ("arms", "horizon") if name not in (table or ())]):
-            needs = " and ".join(lacking)
-            raise ValueError(f"exploration AsWritten needs {needs} here, or it depends on who asked: give both")
-    policy = make_policy(kind, settings, d1=features.d1, d2=features.d2, arms=1, horizon=2, seed=seed)
-    inner: Any = policy
-    while isinstance(getattr(inner, "policy", None), Policy):
-        inner = inner.policy
-    if isinstance(inner, HyRan | SupLinUCB):
-        wrong = f"{type(inner).__name__} cannot serve, because what it learns depends on who asked"
-        raise ValueError(f"{wrong}: use HyIDS, HyThompson or HyLinUCB")
-    return policy
+    for name, each in nested_policies(kind, settings):
+        given = each.get("exploration")
+        if issubclass(policy_class(name), HyRan | SupLinUCB):
+            wrong = f"{name} cannot serve, because what it learns depends on who asked"
+            raise ValueError(f"{wrong}: use HyIDS, HyThompson or HyLinUCB")
+        if isinstance(given, Mapping) and given.get("kind") == "AsWritten":
+            raise ValueError("exploration AsWritten cannot serve, because it needs the horizon: use SelfNormalised")
+    return make_policy(kind, settings, d1=features.d1, d2=features.d2, arms=1, horizon=2, seed=seed)

@@ -7,7 +7,6 @@ import heapq
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 
 import msgspec
 import numpy as np
@@ -160,7 +159,7 @@ class View(msgspec.Struct, frozen=True):
     curves: Curves
 
 
-def make_view(writer: Writer, refusals: Mapping[str, int] = MappingProxyType({})) -> View:
+def make_view(writer: Writer, refusals: Mapping[str, int] | None = None) -> View:
     """Compute the view. The writer waits only while its sums are copied."""
     state, last = writer.state, _last_row(writer)
     with state.lock:
@@ -180,7 +179,7 @@ def make_view(writer: Writer, refusals: Mapping[str, int] = MappingProxyType({})
         behind=None if last is None else max(0, last - row),
         trouble=writer.trouble,
         failures=writer.failures,
-        refusals=dict(refusals),
+        refusals=dict(refusals or {}),
         live=live,
         policy=bandit.policies[live],
         window=bandit.window,

@@ -174,7 +174,7 @@ class Writer:
             self._ready.notify()
         if self._thread is not None:
             self._thread.join()
-        self._try_to_keep_snapshot()
+        self.keep_snapshot()
 
     def _run(self) -> None:
         while self._wait():
@@ -182,7 +182,7 @@ class Writer:
             self._serve(functools.partial(self._take, taken), functools.partial(_deliver, taken))
             self._expected = min(len(taken) + len(self._queue), MOST_TOGETHER)
             if self.state.row - self._snapshot_row >= SNAPSHOT_EVERY:
-                self._try_to_keep_snapshot()
+                self.keep_snapshot()
 
     def _wait(self) -> bool:
         """Wait for requests or the next end of a window; return False to stop."""
@@ -211,14 +211,12 @@ class Writer:
         return min(max(0.0, (first + window * 1e6 - self._clock()) / 1e6), LONGEST_WAIT)
 
     def keep_snapshot(self) -> None:
-        """Keep a snapshot of the model, so that the next start need not read the whole log."""
-        if self.state.row > self._snapshot_row and not self._torn:  # a model that has learned in part must not be kept
+        """Keep a snapshot of the model, so that the next start need not read the whole log; failures are logged."""
+        if self.state.row <= self._snapshot_row or self._torn:  # a model that has learned in part must not be kept
+            return
+        try:
             self.store.keep_snapshot(self.state.snapshot())
             self._snapshot_row = self.state.row
-
-    def _try_to_keep_snapshot(self) -> None:
-        try:
-            self.keep_snapshot()
         except Exception as problem:  # it is only a cache, and all clients wait for this thread
             logger.warning("no snapshot was kept (%s: %s)", type(problem).__name__, problem)
 

@@ -55,11 +55,10 @@ def test_plain_values_give_the_same_bandit_again() -> None:
         ({"policy": "HyLinUBC"}, r"policy 'live' \(HyLinUBC\): unknown policy 'HyLinUBC' \(did you mean HyLinUCB"),
         ({"policy": "HyRan"}, "HyRan cannot serve, because what it learns depends on who asked"),
         ({"policy": 'EpsilonGreedy:policy="HyRan",epsilon=0.1'}, "HyRan cannot serve"),
-        ({"policy": 'LinUCB:exploration={kind="AsWritten"}'}, "AsWritten needs arms and horizon here"),
-        ({"policy": 'LinUCB:exploration={kind="AsWritten",arms=5}'}, "AsWritten needs horizon here"),
+        ({"policy": 'LinUCB:exploration={kind="AsWritten",arms=5}'}, "AsWritten cannot serve"),
         (
             {"policy": """EpsilonGreedy:epsilon=0.1,policy="HyLinUCB:exploration={kind='AsWritten',horizon=9}\""""},
-            "AsWritten needs arms here",
+            "AsWritten cannot serve",
         ),
         ({"challengers": [{"name": "a"}]}, r"missing required field `policy` - at `\$.challengers\[0\]`"),
         ({"challengers": [{"name": "live", "policy": "HyIDS"}]}, "a challenger is called 'live', as another policy is"),
