@@ -676,6 +676,7 @@ class LearnedRidge(OnlineEstimator):
         return self.heaviest.settings()
 
     def refresh(self) -> None:
+        """Estimate the settings of every model again."""
         for model in self.models:
             model.refresh()
 

@@ -1,4 +1,4 @@
-"""Lots: the random numbers of a decision, named by a count or by the caller's key."""
+"""Random streams of decisions, named by a count or by the caller's key."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from hybandits.estimators.random_stream import RandomStream, digest_of_key, key_
 from hybandits.kernels import random
 
 
-def test_a_lot_gives_the_same_numbers_whenever_it_is_asked() -> None:
-    lot = RandomStream(key_of_seed(1), 4)
-    np.testing.assert_array_equal(lot.uniforms(3), lot.uniforms(5)[:3])
-    quantiles = lot.uniforms(7)
+def test_a_stream_gives_the_same_numbers_at_every_call() -> None:
+    stream = RandomStream(key_of_seed(1), 4)
+    np.testing.assert_array_equal(stream.uniforms(3), stream.uniforms(5)[:3])
+    quantiles = stream.uniforms(7)
     random.to_normals(quantiles)
-    np.testing.assert_array_equal(lot.normals(7), quantiles)
+    np.testing.assert_array_equal(stream.normals(7), quantiles)
 
 
 def test_counted_and_keyed_decisions_never_share_numbers() -> None:

@@ -61,10 +61,10 @@ def test_what_is_read_is_the_heaviest_models() -> None:
     assert_array_equal(mixture.beta(1), model.beta_at(mixture.slot(1)))
     x, z = np.ones((2, 3)), np.ones((2, 2))
     assert_array_equal(mixture.predict(x, z, [1, "new"]), model.score(x, z, np.array([mixture.slot(1), -1])))
-    mine, its = mixture.learned_settings(), model.settings()
+    mine, expected = mixture.learned_settings(), model.settings()
     assert mine is not None
-    assert its is not None
-    assert mine.evidence == its.evidence
+    assert expected is not None
+    assert mine.evidence == expected.evidence
     drawn = {mixture.models.index(mixture.drawn(RandomStream(3, t))) for t in range(100)}
     assert drawn == {0, 1, 2}
 

@@ -192,7 +192,7 @@ def test_the_best_mixture_is_that_of_the_text(seed: int, form: str) -> None:
 
 
 def test_a_choice_has_the_mean_width_and_chance_that_it_says() -> None:
-    """The two arms of the lot, their estimates against the dense solve, and their frequencies over keys."""
+    """The two arms of the mixture, their estimates against the dense solve, and their frequencies over keys."""
     noise, scale = 0.5, 1.0
     policy = HyIDS(d1=4, d2=3, noise=noise, scale=scale, seed=0)
     dense, page = Dense(4, 3, ARMS, (noise / scale) ** 2), Page(4, 3)
