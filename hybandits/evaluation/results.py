@@ -33,7 +33,7 @@ class Estimate:
     refusal : str or None
         Why there is no value, or, if there is one, why there is no interval.
     notes : tuple of str
-        What to know about this estimate, such as how many rounds replay has kept.
+        What to know about this estimate: why it is a rough number.
     difference : Difference or None
         To the first policy; None for the first policy itself.
     """
@@ -114,11 +114,8 @@ class Evaluation:
         for estimate in self.estimates:
             if (estimate.policy, estimate.estimator) == (policy, estimator):
                 return estimate
-        names = list(dict.fromkeys(estimate.estimator for estimate in self.estimates))
-        raise KeyError(
-            f"no estimate of {policy!r} by {estimator!r}: the policies are {checks.short(list(self.diagnostics))}, the "
-            f"estimators {', '.join(names)}"
-        )
+        names = [f"{estimate.policy} by {estimate.estimator}" for estimate in self.estimates]
+        raise KeyError(f"no estimate of {policy!r} by {estimator!r}: there are {checks.short(names)}")
 
     def plain(self) -> dict[str, Any]:
         """As values that JSON can hold."""
