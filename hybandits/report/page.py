@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from hybandits import paper
 from hybandits.experiments.results import Results
 from hybandits.foundation.files import clear_parts, write_text
+from hybandits.paper.beyond import topics_of
 from hybandits.paper.claims import LEVEL, Verdict
 from hybandits.paper.published_numbers import HYRAN_TOLERANCE, READ_OUT_ERRORS, TOLERANCE
 from hybandits.report import cases, tables
@@ -62,12 +63,18 @@ def page_of(
     names = [outcome.experiment.name for outcome in logged]
     of_worlds = [row for row in rows if row.experiment not in names]
     place = {"panels": 0, "regret": 1, "yahoo": 2, "diversity": 3}
+    topics = topics_of(results)
+    by_topic = {topic.key: [each for each in drawn if each.figure.name.startswith(topic.figure)] for topic in topics}
+    drawn = [each for each in drawn if not any(each in figures for figures in by_topic.values())]
     ordered = sorted((d for d in drawn if d.figure.section in place), key=lambda d: place[d.figure.section])
     return (
         _templates()
         .get_template("page.html")
         .render(
             paper=paper,
+            results=results,
+            topics=topics,
+            topic_figures=by_topic,
             manifest=results.manifest,
             commands=results.manifest.get("commands", []),
             protocols=results.protocols,

@@ -10,6 +10,8 @@ import pytest
 
 from hybandits import paper
 from hybandits.experiments.results import Results
+from hybandits.paper import beyond
+from hybandits.paper.beyond import Topic
 from hybandits.paper.claims import Finding, Verdict
 from hybandits.paper.judging import judge
 from hybandits.report.figures import Drawn, Figure
@@ -178,3 +180,11 @@ def test_claims_are_counted_by_protocol_and_basis() -> None:
 )
 def test_names_become_symbols(text: str, symbols: str) -> None:
     assert in_symbols(text) == symbols
+
+
+def test_topics_beyond_the_paper_have_sentences_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic("two", "The question", ("setting-1",), lambda results: f"rho < {len(results.outcomes)}.", "two")
+    monkeypatch.setattr(beyond, "TOPICS", [topic])
+    page = page_about(settings(tmp_path), tiny_figures())
+    assert "The question ρ < 4. A <title>. A & caption." in page.text  # noqa: RUF001
+    assert page.ids.count("figure-released-two") == 1

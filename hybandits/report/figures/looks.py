@@ -260,6 +260,7 @@ class Figure:
 
     name: str
     protocol: str
+    """Empty if it is about no protocol or about several; then it has a stamp."""
     section: Section
     title: str
     caption: str
@@ -277,7 +278,7 @@ class Figure:
     @property
     def key(self) -> str:
         """The name of its files and its place on the page."""
-        return f"{self.protocol}-{self.name}"
+        return "-".join(filter(None, (self.protocol, self.name)))
 
 
 class Drawn(NamedTuple):
