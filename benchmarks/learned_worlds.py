@@ -14,9 +14,10 @@ import numpy as np
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper.settings import RELEASED_BOUND, RELEASED_NOISE, SETTINGS, WRITTEN_NOISE
 from hybandits.simulation import worlds as simulation
-from hybandits.simulation.benchmark_worlds import Churn, Classification, Clicks
+from hybandits.simulation.benchmark_worlds import Churn, Clicks
 from hybandits.simulation.rounds import Rounds
 from hybandits.simulation.worlds import BLOCK, Synthetic, draw_rewards, every_arm
+from library_benchmark.classification import Classification
 
 SIZES = ((12, 8, 15), (10, 1, 50), (1, 10, 20), (20, 20, 10), (30, 2, 5), (3, 3, 60))
 """(d1, d2, K) of worlds that are not the paper's."""

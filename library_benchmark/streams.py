@@ -12,8 +12,9 @@ import numpy as np
 
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper.settings import RELEASED_BOUND, RELEASED_NOISE, SETTINGS, WRITTEN_NOISE
-from hybandits.simulation.benchmark_worlds import Churn, Classification, Clicks, Products, terrain
+from hybandits.simulation.benchmark_worlds import Churn, Clicks, Products
 from hybandits.simulation.worlds import Relayed, Synthetic, World, delay_of, draw_rewards
+from library_benchmark.classification import Classification, terrain
 
 SEEDS = (201, 202, 203, 204, 205)
 """One run of every method for each of them. Quick runs and trials while the benchmark was built have other seeds."""

@@ -37,7 +37,7 @@ class Simulation:
     world: Any = field(
         default="linear",
         metadata={
-            "help": "linear, clicks, products, churn, classification or package.module:Class, with settings likewise.",
+            "help": "linear, clicks, products, churn or package.module:Class, with settings likewise.",
             "type": str,
         },
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from hybandits.foundation.checks import nearest, parameters_of
 from hybandits.policies.by_name import FORM, check_settings, construct, import_class, is_import_path
-from hybandits.simulation.benchmark_worlds import Churn, Classification, Clicks, Products, terrain
+from hybandits.simulation.benchmark_worlds import Churn, Clicks, Products
 from hybandits.simulation.worlds import Relayed, Synthetic, World
 
 RELAY = ("factor", "offset", "delay")
@@ -21,18 +21,11 @@ PROMISED = ("d1", "d2", "noise", "fresh_contexts", "rounds", "noise_stream")
 """Attributes of every world (`hybandits.simulation.World`)."""
 
 
-def classification(*, seed: int = 0) -> Classification:
-    """Make the world of the synthetic data set `terrain`; for a data set of your own, write a world around it."""
-    features, labels = terrain()
-    return Classification(features=features, labels=labels, seed=seed)
-
-
 KINDS = {
     "linear": (Synthetic, "the paper's world"),
     "clicks": (Clicks, "rewards of 0 and 1"),
     "products": (Products, "clicks on products with features of their own"),
     "churn": (Churn, "arms that come and go"),
-    "classification": (classification, "a synthetic data set: the arms are the classes"),
 }
 """Kinds of worlds: the constructor and a description. Settings are its arguments and those of `RELAY`."""
 

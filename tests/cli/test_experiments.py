@@ -87,7 +87,7 @@ def test_the_smallest_experiments_have_a_page_too(size: list[str], tmp_path: Pat
 def test_list_names_what_there_is() -> None:
     result = run("list")
     assert result.exit_code == 0
-    own = ('EpsilonGreedy:policy="HyLinUCB:noise=0.1"', "package.module:Class:setting=value", "classification")
+    own = ('EpsilonGreedy:policy="HyLinUCB:noise=0.1"', "package.module:Class:setting=value", "churn")
     for name in (*paper.SETTINGS, *paper.BEYOND, "released", "written", *own):
         assert name in result.stdout
 
@@ -225,7 +225,7 @@ def test_policies_and_worlds_of_ones_own_play_and_can_be_repeated_from_the_page(
         (["--policy", "EpsilonGreedy"], "EpsilonGreedy needs the setting 'policy'"),
         (["--world", "softmax:Softmax"], "softmax:Softmax is not a world"),
         (["lab.json", "--d1", "3"], "lab.json is a whole record: leave out --d1"),
-        (["--world", "clickz"], "world must be one of linear, clicks, products, churn, classification, or a class of"),
+        (["--world", "clickz"], "world must be one of linear, clicks, products, churn, or a class of"),
     ],
 )
 def test_bad_classes_of_ones_own_are_one_clear_complaint(arguments: list[str], message: str, own_folder: Path) -> None:

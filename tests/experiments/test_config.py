@@ -25,7 +25,7 @@ arms = [4, 8]
 rounds = 50
 noise = 1
 world = {law = "sphere", jumps = 2}
-policies = ["LinUCB", {class = "HyThompson", name = "bold", scale = 2.0}]
+policies = ["LinUCB", {class = "HyThompson", name = "bold", memory = 500}]
 """
 
 
@@ -37,7 +37,7 @@ def test_a_file_becomes_a_record(tmp_path: Path) -> None:
     assert (record.law, record.world_settings) == ("sphere", {"kind": "linear", "jumps": 2})
     assert [each.name for each in record.policies] == ["LinUCB", "bold"]
     assert record.policies[0].settings == {"noise": 1.0}
-    assert record.policies[1].settings == {"scale": 2.0}, "it learns the noise"
+    assert record.policies[1].settings == {"memory": 500}, "it learns the noise"
     assert record.protocol == "own"
     assert Experiment.from_plain(json.loads(json.dumps(record.plain()))) == record
 
@@ -71,10 +71,8 @@ def test_a_file_becomes_a_record(tmp_path: Path) -> None:
         ({"world": "linear:rate=0.5"}, "linear has no setting 'rate'"),
         ({"world": "linear:factor=-2"}, "factor must be positive"),
         ({"world": "products", "d1": 7}, "d1 must be a multiple of d2 = 5"),
-        ({"world": "classification", "arms": 3}, "arms cannot be given: the world decides"),
         ({"world": "churn:evry=3"}, r"churn has no setting 'evry' \(did you mean every\?\): it has every"),
         ({"world": "churn:every=often"}, "every must be a whole number, got 'often'"),
-        ({"world": "classification:data=no.csv"}, "classification has no setting 'data'"),
     ],
 )
 def test_mistakes_are_named(settings: dict[str, Any], message: str) -> None:

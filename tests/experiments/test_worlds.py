@@ -26,7 +26,6 @@ SETTINGS: list[dict[str, Any]] = [
     {"kind": "clicks", "rate": 0.3},
     {"kind": "products"},
     {"kind": "churn", "every": 300},
-    {"kind": "classification"},
     {"factor": 1000.0, "offset": 5.0},
     {"kind": "products", "delay": 7},
 ]

@@ -49,7 +49,7 @@ def test_every_name_makes_its_policy_without_settings(name: str) -> None:
         ),
         ("mine:Mine:a={b=[1, 2], c={d=3}},e=7", ("mine:Mine", {"a": {"b": [1, 2], "c": {"d": 3}}, "e": 7})),
         ("mine:Mine:a=\"b, [c\",d='{e, f\\',g=1", ("mine:Mine", {"a": "b, [c", "d": "{e, f\\", "g": 1})),
-        ("classification:data=/data/a.csv,label=kind", ("classification", {"data": "/data/a.csv", "label": "kind"})),
+        ("mine:World:data=/data/a.csv,label=kind", ("mine:World", {"data": "/data/a.csv", "label": "kind"})),
     ],
 )
 def test_text_is_split_into_name_and_settings(text: str, expected: tuple[str, dict[str, Any]]) -> None:
