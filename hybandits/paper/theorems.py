@@ -1,25 +1,35 @@
 """The regret theorems of Das & Sinha 2024 as functions: burn-ins and explicit right-hand sides.
 
 The theorems themselves hide their constants. The proofs in the appendix spell them out, and these are given here as
-printed. They assume rewards with 1-subgaussian noise, |x|, |z| <= 1, |theta|, |beta_i| <= S, and pulled features that
-have, given the past, mean 0, no correlation between x and z, and second moments of at least rho I. Logarithms are
-natural.
+printed. They assume rewards with 1-subgaussian noise, |x|, |z| <= 1, |theta|, |beta_i| <= S, and features of the arm
+played that have, given the past, mean 0, no correlation between x and z, and second moments of at least rho I.
+Logarithms are natural.
 
 Some of what is printed does not add up. It is listed here, so that nobody takes a slip of the paper for one of ours:
 
+- The assumption is about the arm played, whatever its number. The proofs use it for every arm by itself: that x z' has
+  mean 0 in the rounds of arm i (for B_i), and that z z' is at least rho I there (for W_i). Neither follows.
+- |x|, |z| <= 1 force rho <= 1 / max(d1, d2), so the "universal" constants, which hide 1 / sqrt(rho) and 1 / rho, grow
+  with the dimension; `hybandits.paper.bounds` compares the bounds with the standard ones.
+- The embedded features have norms up to sqrt(2), the lemmas on ellipsoids and on the elliptic potential ask for 1. The
+  ellipsoids' last form, sqrt(2 d log(T/delta)), leaves room for that; the potential's proof needs lambda >= 2.
 - gamma. LinUCB: S sqrt(K) in the body, 2 S sqrt(lambda K) in the appendix; the norm to be covered is S sqrt(K + 1), so
   the body's is too small. HyLinUCB: 2 S sqrt(K) in the body, 2 S sqrt(2 lambda) with lambda = K in the proof, sqrt(K S)
   and no factor 2 in the theorem restated above it. DisLinUCB: 2 sqrt(S) stands for sqrt(2) S, right for S <= 2 only.
+- HyLinUCB's lemma on the exploration bonus uses self-normalised bounds for V and for every W_i. These K + 1 bounds are
+  not part of the event E whose probability is at least 1 - 4 delta. The same lemma has the norms of V and W_i where
+  the inequality of Cauchy and Schwarz gives those of their inverses.
 - T_o. The lemma behind it adds up K terms, each of which may be 1 / (2 K). For an arm with fewer than T_m pulls the
   proof's own inequalities give 2 / (K sqrt(lambda rho)) at t = T_o: the 4 T_m should be 64 T_m. The proof also asks for
-  lambda >= 1 / rho, and rho <= 1 / max(d1, d2) because |x|, |z| <= 1: impossible for lambda = 1 unless d1 = d2 = 1.
+  lambda >= 1 / rho, which is impossible for lambda = 1 unless d1 = d2 = 1.
 - The same lemma bounds all B_i at all t by Azuma's inequality, which is for one t; |B_i| > eps sqrt(tau) happens for
-  every eps at some t. At lengths that can be played it does not matter.
+  every eps at some t. At lengths that can be played it does not matter. Its exponent is printed with tau^2 for tau.
 - HyLinUCB's 2 T_o S takes rewards to lie in [-S, S]; x.theta + z.beta_i reaches 2 S, so it should be 4 T_o S.
-- alpha(lambda) carries S where the proof needs the norm of the embedded features, at most sqrt(2); and it takes the
-  largest eigenvalue of U^-1/2 A U^1/2, which is not symmetric, for its norm.
-- DisLinUCB uses 2 (d1 + d2) tau log tau where the lemma it cites says 4; the smaller one is true for d1 + d2, tau >= 2.
-- The theorems ask for T of order K^4 (up to logarithms); T_o grows like K^2.
+- alpha(lambda) carries S where the proof needs the norm of the embedded features; and it takes the largest eigenvalue
+  of U^-1/2 A U^1/2, which is not symmetric, for its norm.
+- DisLinUCB uses 2 (d1 + d2) tau log tau where the lemma it cites has 4. The smaller one is false: see `root_potential`.
+- U_i,t in DisLinUCB's appendix is printed with its blocks B_i,t, which makes it equal to M_i,t.
+- The introduction asks for T of order K^3, the theorems for K^4 (both up to logarithms); T_o grows like K^2.
 """
 
 from __future__ import annotations
@@ -181,16 +191,24 @@ def regret_bound(policy: Policy, problem: Problem, *, ridge: float, bound: float
     d1, d2, arms, horizon, rho = problem.d1, problem.d2, problem.arms, problem.horizon, problem.rho
     g, start = gamma(policy, problem, ridge=ridge, bound=bound), burn_in(policy, problem)
     if policy == "DisLinUCB":
-        own = arms * math.sqrt(2) * _root(d1 + d2, start)
+        own = arms * math.sqrt(2) * root_potential(d1 + d2, start)
         return 2 * g * (own + 4 * math.sqrt(2) * math.sqrt(arms * horizon / rho))
     least = eigenvalue_burn_in(problem)
-    later = math.sqrt(8) * g * (2 * arms * _root(d2, least) + math.sqrt(32 * arms * horizon / rho))
+    later = math.sqrt(8) * g * (2 * arms * root_potential(d2, least) + math.sqrt(32 * arms * horizon / rho))
     if policy == "LinUCB":
-        return 4 * g * _root(d1 + d2 * arms, start) + later
+        return 4 * g * root_potential(d1 + d2 * arms, start) + later
     return 2 * start * bound + later + 4 * alpha(problem, ridge=ridge, bound=bound) * math.sqrt(horizon)
 
 
-def _root(dimension: int, rounds: float) -> float:
-    """sqrt(d t log t), the elliptical potential's shape."""
+def root_potential(dimension: int, rounds: float) -> float:
+    """sqrt(d t log t), which times 2 bounds the sum of t norms |x_s|_{M^-1} in d dimensions, M before row s.
+
+    This is the paper's elliptic potential lemma after Cauchy and Schwarz, for |x_s| <= 1 and lambda >= 1. DisLinUCB's
+    proof has sqrt(2) in place of 2. That is false for its rows (x, z): with d1 = d2 = 1, lambda = 1 and the rows
+    (1, 1) and (1, -1), each norm is sqrt(2).
+
+    >>> [round(factor * root_potential(2, 2), 3) for factor in (math.sqrt(2), 2)]     # the sum is 2 sqrt(2) = 2.828
+    [2.355, 3.33]
+    """
     rounds = max(rounds, 1.0)
     return math.sqrt(dimension * rounds * math.log(rounds))

@@ -19,6 +19,7 @@ from hybandits.paper.theorems import (
     eigenvalue_burn_in,
     gamma,
     regret_bound,
+    root_potential,
 )
 
 WORLD: dict[str, Any] = {"d1": 5, "d2": 5, "arms": 10, "horizon": 30_000, "delta": 0.01}
@@ -117,6 +118,15 @@ def test_bounds_are_the_proofs_last_lines() -> None:
     g = gamma("DisLinUCB", problem(rho), ridge=1.0, bound=s)
     expected = 2 * g * (k * math.sqrt(2 * d * own * math.log(own)) + math.sqrt(32 * k * t / rho))
     assert regret_bound("DisLinUCB", problem(rho), ridge=1.0, bound=s) == pytest.approx(expected)
+
+
+def test_the_potential_with_the_factor_of_dislinucb_is_too_small() -> None:
+    """d1 = d2 = 1, lambda = 1, rows (1, 1) and (1, -1): |x|, |z| <= 1, and the rows themselves have norm sqrt(2)."""
+    matrix, total = np.eye(2), 0.0
+    for row in np.array([[1.0, 1.0], [1.0, -1.0]]):
+        total += math.sqrt(row @ np.linalg.solve(matrix, row))
+        matrix += np.outer(row, row)
+    assert math.sqrt(2) * root_potential(2, 2) < total < 2 * root_potential(2, 2)
 
 
 @pytest.mark.parametrize(
