@@ -398,36 +398,38 @@ def _about_full_hyran(judged: JudgedOutcome, claim: str) -> list[Finding]:
 
 
 def judge_claim_4(judged: JudgedOutcome) -> Verdict:
-    """Judge the exponents of the regrets in the diversity experiment."""
+    """Judge the exponents of the regrets in the diversity experiment, of policies whose burn-in T exceeds."""
     limit = 0.5 + claims.ROOT_TOLERANCE
     if missing := judged.missing(theorems.POLICIES):
         return judged.verdict("4", missing)
-    findings, readings = [], []
+    findings, exponents = [], []
     for policy in theorems.POLICIES:
-        units = judged.outcome.independent_units(policy)
-        judgement = judge_mean(judged.regret_exponents(policy), units, below=limit, parts=3)
-        value, exponent = judgement.words(), judgement.interval
-        if exponent is not None:
-            place, reading = "contains 0.5", "alike"
-            if not exponent.low <= 0.5 <= exponent.high:
-                place, reading = ("below 0.5", "slower") if exponent.high < 0.5 else ("above 0.5", "faster")
-            value += f": {place}; allowed up to {limit:g}"
-            readings.append(f"{policy} {reading} ({number(exponent.mean)})")
-        findings.append(Finding(f"{policy}: exponent of the regret", value, judgement.answer))
-    answer = combine_answers(findings)
-    summary = "No exponent could be fitted."
-    if readings:
-        head = {HOLDS: "At most sqrt(T), as the bound says", FAILS: "Faster than sqrt(T) up to this T"}
-        summary = (
-            f"{head.get(answer, 'Not settled')}: exponents are allowed up to {limit:g}, which leaves room for the "
-            f"theorems' logarithm. Compared with sqrt(T) itself: {join_names(readings)}."
-        )
-    burn_ins = {policy: judged.burn_in(policy, judged.outcome.arms[0]) for policy in theorems.POLICIES}
-    if min(burn_ins.values()) >= judged.horizon:
-        summary += f" The theorems are about T beyond their burn-in; T = {judged.horizon:,} is before it."
-    for policy, burn_in in burn_ins.items():
-        findings.append(Finding(f"{policy}: burn-in", f"{number(burn_in)} against T = {judged.horizon:,}").informing())
-    return judged.verdict("4", summary, findings)
+        burn_in, values = judged.burn_in(policy, judged.outcome.arms[0]), judged.regret_exponents(policy)
+        judgement = judge_mean(values, judged.outcome.independent_units(policy), below=limit, parts=3)
+        value = f"{judgement.words()}, allowed up to {limit:g}; {_against_burn_in(judged, policy, burn_in)}"
+        answer = OPEN if judged.horizon <= burn_in else judgement.answer
+        findings.append(Finding(f"{policy}: exponent of the regret", value, answer))
+        exponents.append(f"{policy} {mean(values)}")
+    summary = f"Exponents at this T: {join_names(exponents)}; sqrt(T) has 0.5."
+    return judged.verdict("4", f"{_before_burn_in(judged, theorems.POLICIES)}{summary}", findings)
+
+
+def _against_burn_in(judged: JudgedOutcome, policy: str, burn_in: float) -> str:
+    unit = " pulls of an arm" if policy == DISJOINT else ""
+    return f"burn-in {number(burn_in)}{unit}, T = {judged.horizon:,}"
+
+
+def _before_burn_in(judged: JudgedOutcome, policies: Sequence[theorems.Policy]) -> str:
+    """Say which policies have not reached their burn-in, with its length; empty if all have."""
+    burn_ins = {policy: judged.burn_in(policy, judged.outcome.arms[0]) for policy in policies}
+    early = [
+        f"{policy} {number(burn_in)} {'pulls of an arm' if policy == DISJOINT else 'rounds'}"
+        for policy, burn_in in burn_ins.items()
+        if judged.horizon <= burn_in
+    ]
+    return f"T = {judged.horizon:,} is before the burn-in ({', '.join(early)}), so nothing is claimed yet. " * bool(
+        early
+    )
 
 
 # ------------------------------------------------------------------ claim 5
@@ -549,53 +551,38 @@ def judge_claim_6(judged: JudgedOutcome, others: Iterable[JudgedOutcome] = ()) -
     arms = judged.outcome.arms[0]
     per_policy = [_judge_coupling(judged, policy, arms) for policy in _SHARING]
     findings = [finding for finding, _ in per_policy]
-    summary = f"{join_names([clause for _, clause in per_policy])}."
-    if min(judged.burn_in(policy, arms) for policy in _SHARING) > judged.horizon:
-        summary += f" T = {judged.horizon:,} is before the burn-in: the lemma promises nothing yet."
+    summary = f"{_before_burn_in(judged, _SHARING)}{join_names([clause for _, clause in per_policy])}."
     for policy in _SHARING:
-        burn_in, rho = judged.burn_in(policy, arms), judged.rho(policy, arms)
-        value = f"{number(burn_in)} with rho = {number(rho)}, against T = {judged.horizon:,}"
+        rho = judged.rho(policy, arms)
+        value = (
+            f"{number(judged.burn_in(policy, arms))} with rho = {number(rho)}, against T = {judged.horizon:,}; ridge "
+        )
+        value += f"{number(judged.ridge(policy, arms))}, and the proof asks for at least 1/rho = {number(1 / rho)}"
         findings.append(Finding(f"{policy}: burn-in T_o", value).informing())
-        value = f"{number(judged.ridge(policy, arms))}; the proof asks for at least 1/rho = {number(1 / rho)}"
-        findings.append(Finding(f"{policy}: ridge", value).informing())
     if not judged.missing([DISJOINT]):
         finding, _ = _judge_coupling(judged, DISJOINT, arms)
-        value = f"{finding.value}; T'_o = {number(judged.burn_in(DISJOINT, arms))} pulls of an arm"
-        findings.append(Finding("DisLinUCB: largest sigma_max(Z_i,t) of any arm", value).informing())
+        findings.append(Finding("DisLinUCB: largest sigma_max(Z_i,t) of any arm", finding.value).informing())
     return judged.verdict("6", summary, [*findings, *_describe_other_lengths(others)])
 
 
-def _judge_coupling(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -> tuple[Finding, str]:
+def _judge_coupling(judged: JudgedOutcome, policy: str, arms: int) -> tuple[Finding, str]:
     """Judge whether one policy's sigma_max(Z_t) is at most 1/2, with a clause for the summary."""
     what = f"{policy}: sigma_max(Z_t)"
     design = judged.design(policy, arms)
     if design is None:
         return Finding(what, "not measured", OPEN), f"{policy}'s Z was not measured"
     z, t, trials = design.z_norm, design.t, len(design.z_norm)
-    burn_in = judged.burn_in(policy, arms)
-    reached = bool(t[-1] >= burn_in)
-    counts = t >= min(burn_in, t[-1])
-    small = int((z[:, counts] <= COUPLING_LIMIT).all(axis=1).sum())
+    reached = bool(t[-1] >= judged.burn_in(policy, arms))
+    since, when = (judged.burn_in(policy, arms), "since T_o") if reached else (t[-1], "at T")
+    small = int((z[:, t >= since] <= COUPLING_LIMIT).all(axis=1).sum())
     goal = 1 - 4 * judged.delta(policy)
     floor, enough = judge_share(small, trials, goal, parts=len(_SHARING))
-    slopes = statistics.exponents(t, z, judged.late(t))
-    falling = judge_mean(slopes, judged.outcome.independent_units(policy), below=0.0).answer == HOLDS
-    answer = enough if reached or (falling and enough == HOLDS) else OPEN
-    at_most = _from_when_on(t, (z <= COUPLING_LIMIT).all(axis=0))
-    first = "not in all trials even at T" if at_most is None else f"in all trials from t = {at_most:,.0f} on"
-    when = "since T_o" if reached else "at T"
-    value = (
-        f"median {number(float(np.median(z[:, -1])))} and largest {number(float(z[:, -1].max()))} at T, "
-        f"{'falling' if falling else 'not falling'}; at most 1/2 {first}; {when} in {small} of {trials} trials, "
-        f"hence with probability {floor:.3f} or more"
-    )
-    if small < trials:
-        clause = f"{policy}'s Z exceeds 1/2 in {trials - small} of {trials} trials {when}"
-    else:
-        clause = f"{policy}'s Z is at most 1/2 in all {trials} trials {when}"
-        clause += "" if reached or falling else " but not falling"
-        clause += "" if floor >= goal else f", too few to show a probability of {goal:g}"
-    return Finding(what, value, answer), clause
+    slope = judge_mean(statistics.exponents(t, z, judged.late(t)), judged.outcome.independent_units(policy), below=0.0)
+    value = f"median {number(float(np.median(z[:, -1])))} and largest {number(float(z[:, -1].max()))} at T; "
+    value += f"{slope.words('exponent')}; at most 1/2 {when} in {small} of {trials} trials"
+    value += f", hence with probability {floor:.3f} or more ({goal:g} is claimed)" if reached else ""
+    clause = f"{policy}'s Z is at most 1/2 {when} in {small} of {trials} trials"
+    return Finding(what, value, enough if reached else OPEN), clause
 
 
 def _from_when_on(t: FloatArray, true: Any) -> float | None:
@@ -629,12 +616,17 @@ def judge_small_problem(judged: JudgedOutcome) -> list[Verdict]:
     features. Policies pick the arm for its reward, hence for its features, and nothing makes the assumption true.
     """
     verdicts = []
-    for claim, test in (("5", _judge_small_spectrum), ("6", _judge_small_coupling)):
-        for basis in (claims.UNIFORM_CHOICE, claims.PICKED_ARMS):
-            if any(name in judged.outcome.policies for name in (*basis.deciding, *basis.informing)):
-                missing = judged.missing(basis.deciding)
-                summary, findings = (missing, []) if missing else test(judged, basis)
-                verdicts.append(judged.verdict(claim, summary, findings, other_test=True, basis=basis.words))
+    for basis in (claims.UNIFORM_CHOICE, claims.PICKED_ARMS):
+        if not any(name in judged.outcome.policies for name in (*basis.deciding, *basis.informing)):
+            continue
+        missing = judged.missing(basis.deciding)
+        growth, spectrum = (missing, []) if missing else _judge_small_spectrum(judged, basis)
+        bounded, coupling = (missing, []) if missing else _judge_small_coupling(judged, basis)
+        verdicts.append(judged.verdict("5", growth, spectrum, other_test=True, basis=basis.words))
+        unmet = claims.UNMET if any(f.verdict == FAILS and "sigma_max" in f.what for f in spectrum) else None
+        if unmet:
+            bounded = f"The mean of x z' over an arm's rounds does not vanish (claim 5). {bounded}"
+        verdicts.append(judged.verdict("6", bounded, coupling, unmet, other_test=True, basis=basis.words))
     return verdicts
 
 
@@ -703,8 +695,6 @@ def _judge_small_coupling(judged: JudgedOutcome, basis: Basis) -> tuple[str, lis
         if case.decides:
             clauses.setdefault(case.arms, []).append(clause)
     summary = "; ".join(f"K = {arms}: {join_names(of_arms)}" for arms, of_arms in clauses.items()) + "."
-    if combine_answers(findings) == FAILS and basis != claims.UNIFORM_CHOICE:
-        summary += " The lemma itself is not refuted: its assumption is not true of these choices."
     return summary, [*findings, *(_describe_burn_in(judged, case) for case in cases)]
 
 

@@ -18,7 +18,14 @@ from hybandits.paper.claims import Verdict
 from hybandits.report import cases
 from hybandits.report.tables import Table, click_log_table, regret_rows, regret_tables
 
-_STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow", "yes": "green", "no": "red"}
+_STYLES = {
+    "holds": "green",
+    "does not hold": "red",
+    "undecided": "yellow",
+    "assumption not met": "yellow",
+    "yes": "green",
+    "no": "red",
+}
 
 
 def show(notes: Sequence[str], tables: Sequence[Table], console: Console | None = None) -> None:

@@ -142,6 +142,22 @@ def measures(
     return design
 
 
+def beyond_the_burn_in(**changes: Any) -> Experiment:
+    """The diversity experiment with one arm: if rho were 1, the burn-in would be about 10,000 of its 20,000 rounds."""
+    rounds = grid(20_000, 24, keep=())
+    return diversity(arms=(1,), horizon=20_000, points=rounds, probes=rounds, **changes)
+
+
+def of_one_arm(design: DesignOf) -> DesignOf:
+    """The measures of the first arm alone."""
+
+    def first(unit: Unit, policy: str, trial: int) -> Any:
+        arrays = design(unit, policy, trial)
+        return {name: array[:, :1] if name in DESIGN_BY_ARM else array for name, array in arrays.items()}
+
+    return first
+
+
 def root_curves(experiment: Experiment, shape: float) -> Curve:
     """Curves t^shape, with a little noise in the exponent of every trial."""
     t = np.array(experiment.points, dtype=float)
