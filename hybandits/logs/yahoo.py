@@ -107,14 +107,20 @@ def parse_line(line: bytes, kind: str) -> Line:
 
 def parse_pool(pool: bytes, kind: str) -> list[Article]:
     """Parse the candidates, given the text after the bar before the first of them."""
-    articles = []
-    for text in pool.decode("latin-1").split("|"):
-        tokens = text.split()
-        if not tokens or ":" in tokens[0]:
-            raise Malformed("candidate without an id", f"got {short('|' + text)}")
-        if kind == R6B and len(tokens) > 1:
-            raise Malformed("wrong number of fields", f"got {short('|' + text)}, expected an id alone")
-        articles.append(Article(tokens[0], _parse_features(tokens[1:], kind) if kind == R6A else [1.0]))
+    return _distinct([parse_article(text, kind) for text in pool.split(b"|")])
+
+
+def parse_article(text: bytes, kind: str) -> Article:
+    """Parse a candidate, given the text between two bars."""
+    tokens = text.decode("latin-1").split()
+    if not tokens or ":" in tokens[0]:
+        raise Malformed("candidate without an id", f"got {short('|' + text.decode('latin-1'))}")
+    if kind == R6B and len(tokens) > 1:
+        raise Malformed("wrong number of fields", f"got {short('|' + text.decode('latin-1'))}, expected an id alone")
+    return Article(tokens[0], _parse_features(tokens[1:], kind) if kind == R6A else [1.0])
+
+
+def _distinct(articles: list[Article]) -> list[Article]:
     ids = [article.id for article in articles]
     if len(set(ids)) < len(ids):
         raise Malformed("candidate listed twice", next(name for i, name in enumerate(ids) if name in ids[:i]))
@@ -264,26 +270,38 @@ class _Pool(NamedTuple):
 
 
 class _Pools:
-    """The lists of candidates read so far, by their text; when there are many, all are forgotten."""
+    """The lists of candidates read so far, by their text, and the candidates by theirs; many are all forgotten."""
 
     def __init__(self, kind: str, tables: Tables) -> None:
         self.kind, self.tables = kind, tables
         self._pools: dict[bytes, _Pool] = {}
+        self._articles: dict[bytes, Article] = {}
+        self._rows: dict[bytes, int] = {}
 
     def __getitem__(self, text: bytes) -> _Pool:
         """The list of candidates with this text; raises `Malformed`."""
         if text not in self._pools:
             if len(self._pools) >= KNOWN:
-                self._pools.clear()
+                for known in (self._pools, self._articles, self._rows):
+                    known.clear()
             self._pools[text] = self._enter(text)
         return self._pools[text]
 
     def _enter(self, text: bytes) -> _Pool:
         if not text.isascii() or not text.decode().replace("\t", " ").rstrip("\r").isprintable():
             raise Malformed("bytes that are not plain text", short(text[:40]))
-        articles = parse_pool(text, self.kind)
-        rows = [self.tables.arm(id_of(name), np.array(vector)) for name, vector in articles]
-        return _Pool(self.tables.pool(rows), {name.encode(): place for place, (name, _) in enumerate(articles)})
+        parts = text.split(b"|")
+        articles = _distinct([self._article(part) for part in parts])
+        for part, (name, vector) in zip(parts, articles, strict=True):
+            if part not in self._rows:
+                self._rows[part] = self.tables.arm(id_of(name), np.array(vector))
+        row = self.tables.pool([self._rows[part] for part in parts])
+        return _Pool(row, {name.encode(): place for place, (name, _) in enumerate(articles)})
+
+    def _article(self, text: bytes) -> Article:
+        if text not in self._articles:
+            self._articles[text] = parse_article(text, self.kind)
+        return self._articles[text]
 
 
 class YahooReader:
