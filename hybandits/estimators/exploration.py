@@ -48,7 +48,8 @@ def _bound(name: str, value: Any, why: str) -> float:
     return number
 
 
-def _bounds(name: str, value: Any) -> float | tuple[float, ...]:
+def norm_bounds(name: str, value: Any) -> float | tuple[float, ...]:
+    """Return the checked value: one bound, or a pair of bounds (shared, per arm)."""
     why = "it bounds a norm from above; give one number or a pair (shared, per arm)"
     if not isinstance(value, tuple | list):
         return _bound(name, value, why)
@@ -57,7 +58,8 @@ def _bounds(name: str, value: Any) -> float | tuple[float, ...]:
     return tuple(_bound(name, each, why) for each in value)
 
 
-def _pair(bound: float | tuple[float, ...]) -> tuple[float, ...]:
+def bound_pair(bound: float | tuple[float, ...]) -> tuple[float, ...]:
+    """Return S1 and S2 (or Lx and Lz): one bound stands for both."""
     return bound if isinstance(bound, tuple) else (bound, bound)
 
 
@@ -179,14 +181,14 @@ class SelfNormalised(Exploration):
         _keep(
             self,
             noise=_bound("noise", self.noise, "it is the standard deviation of the reward's noise"),
-            bound=_bounds("bound", self.bound),
-            feature_bound=_bounds("feature_bound", self.feature_bound),
+            bound=norm_bounds("bound", self.bound),
+            feature_bound=norm_bounds("feature_bound", self.feature_bound),
             delta=checks.probability("delta", self.delta, "it is a failure probability, e.g. 0.01"),
         )
 
     def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
-        s1, s2 = _pair(self.bound)
-        lx, lz = _pair(self.feature_bound)
+        s1, s2 = bound_pair(self.bound)
+        lx, lz = bound_pair(self.feature_bound)
         if d1 == 0:
             s1 = lx = 0.0
         if d2 == 0:

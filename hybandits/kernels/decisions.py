@@ -113,11 +113,11 @@ def choose_ucb(x, z, slots, arm_score, pulls, shared_score, ridge, coefficients,
 
 
 @kernel
-def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_score, ridge):
+def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_score, ridge, first):
     """One step of SupLinUCB (Chu et al. 2011) at level s over the candidates left[:count], with w = alpha width.
 
     - If all w <= least = 1/sqrt(T), choose the highest mean + w at level 0, which is not to be learned from.
-    - Else, if some w > 2^-s, choose the widest at level s.
+    - Else, if some w > 2^-s, choose the widest at level s, or with `first` the first of those with w > 2^-s.
     - Else keep in left those within 2^(1-s) of the highest mean + w and go on to level s + 1.
 
     Returns index, level, mean, width and how many are left. The index is -1 in the last case, and -2 if a feature is
@@ -138,7 +138,12 @@ def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_scor
     if alpha * width[widest] <= least:
         return left[best], 0 * s, mean[best], width[best], count
     if alpha * width[widest] > 0.5**s:
-        return left[widest], s, mean[widest], width[widest], count
+        explored = widest
+        if first:
+            explored = 0
+            while not alpha * width[explored] > 0.5**s:
+                explored += 1
+        return left[explored], s, mean[explored], width[explored], count
     highest = mean[best] + alpha * width[best]
     kept = 0
     for a in range(count):

@@ -29,6 +29,8 @@ WRITTEN_NOISE = 0.1
 RELEASED_RIDGE = 0.1
 RELEASED_BOUND = (0.8, 0.5)
 """Norm bounds of theta and of every beta_i, S1 and S2."""
+RELEASED_SUPLINUCB: dict[str, Any] = {"ridge": RELEASED_RIDGE, "bound": list(RELEASED_BOUND), "explore": "first"}
+"""SupLinUCB in the released code: its width factor needs the bounds, and it explores the first wide arm."""
 HYRAN_P = 0.5
 """HyRan's parameter p, which the paper leaves open."""
 WORLDS: dict[Protocol, dict[str, Any]] = {
@@ -288,7 +290,7 @@ def entry(name: str, protocol: Protocol, *, ridge: float | None = None) -> Entry
         settings = {
             "HyRan": {"p": HYRAN_P},
             HYRAN_RELEASED: {"p": HYRAN_P},
-            "SupLinUCB": {"delta": DELTA},
+            "SupLinUCB": {"delta": DELTA} | (RELEASED_SUPLINUCB if released else {}),
             HYTHOMPSON_TOLD: {"noise": noise, "scale": THOMPSON_SCALE},
             "HyThompson": {},
             "HyIDS": {},

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from hybandits.estimators.arms import Candidates
+from hybandits.estimators.exploration import bound_pair, norm_bounds
 from hybandits.estimators.interface import Prediction
 from hybandits.estimators.policy_file import FileError, Packed, counter
 from hybandits.estimators.random_stream import RandomStream
@@ -35,6 +36,11 @@ class SupLinUCB(Policy):
         The probability with which the bound may fail.
     alpha : float, optional
         How many widths count as the uncertainty of an arm; sqrt(log(2 T K / delta) / 2) by default.
+    bound : float or pair of float, optional
+        A bound on the norms of theta and of every beta_i, or one bound for each, S1 and S2. With it, alpha is that of
+        the paper's released code: sqrt(ridge) S + sqrt(2 log(T K / delta)), where S^2 = S1^2 + K S2^2.
+    explore : {"widest", "first"}
+        Which of the arms with w > 2^-s is played. The released code plays the first of them.
     arm_count : int, optional
         The number of arms K. By default the policy counts the arms that it has met.
 
@@ -50,7 +56,7 @@ class SupLinUCB(Policy):
 
     - if all w <= 1/sqrt(T), play the highest mean + w, and do not learn from it;
     - if all w <= 2^-s, keep the arms within 2^(1-s) of the highest mean + w and go to level s + 1;
-    - otherwise play the arm with the largest w; its reward is learned at level s.
+    - otherwise play the arm with the largest w, or the first with w > 2^-s; its reward is learned at level s.
 
     References
     ----------
@@ -78,6 +84,8 @@ class SupLinUCB(Policy):
         horizon: int,
         delta: float = 0.01,
         alpha: float | None = None,
+        bound: float | tuple[float, float] | None = None,
+        explore: Literal["widest", "first"] = "widest",
         arm_count: int | None = None,
         ridge: float = 1.0,
         seed: int | None = None,
@@ -87,6 +95,12 @@ class SupLinUCB(Policy):
         self.delta = checks.probability("delta", delta, "it is a failure probability, e.g. 0.01")
         why = "it multiplies the width; leave it out for the value of Chu et al."
         self.alpha = None if alpha is None else checks.positive("alpha", alpha, why)
+        self.bound = None if bound is None else norm_bounds("bound", bound)
+        if alpha is not None and bound is not None:
+            raise ValueError(f"alpha={alpha!r} leaves no use for bound={bound!r}: give one of them")
+        if explore not in ("widest", "first"):
+            raise ValueError(f"explore must be 'widest' or 'first', got {explore!r}: choose one")
+        self.explore = explore
         why = "it is the number of arms K; leave it out to count the arms met"
         self.arm_count = None if arm_count is None else checks.count("arm_count", arm_count, least=1, why=why)
         self.ridge = checks.ridge(ridge)
@@ -110,6 +124,10 @@ class SupLinUCB(Policy):
         if self.alpha is not None:
             return self.alpha
         arms = self.arm_count or max(arms_met, 1)
+        if self.bound is not None:
+            s1, s2 = bound_pair(self.bound)
+            norm = math.sqrt(s1**2 + arms * s2**2)
+            return math.sqrt(self.ridge) * norm + math.sqrt(2 * math.log(self.horizon * arms / self.delta))
         return math.sqrt(math.log(2 * self.horizon * arms / self.delta) / 2)
 
     def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
@@ -120,7 +138,7 @@ class SupLinUCB(Policy):
         for s, level in enumerate(self._levels, start=1):
             index, receipt, mean, width, count = decisions.walk_level(
                 s, x, z, level.lookup(arms), left, count, alpha, self.least, level.arm_score, level.shared_score,
-                level.ridge,
+                level.ridge, self.explore == "first",
             )  # fmt: skip
             if index >= 0:
                 return int(index), mean, width, 1.0, int(receipt)

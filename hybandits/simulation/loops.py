@@ -52,6 +52,7 @@ class SupRule(NamedTuple):
     ridge: float
     alpha: float
     least: float
+    first: bool
 
 
 class HyRanRule(NamedTuple):
@@ -99,7 +100,7 @@ def pick_by_sup(rule, x, z, slots, rows, key, decision):  # type: ignore[no-unty
     for s in range(slots.shape[0]):
         i, level, _, _, remaining = walk_level(
             s + 1, x, z, slots[s, : x.shape[0]], left, remaining, rule.alpha, rule.least, rule.arm_score[s],
-            rule.shared_score[s], rule.ridge,
+            rule.shared_score[s], rule.ridge, rule.first,
         )  # fmt: skip
         if i >= 0:
             return i, level - 1
@@ -303,7 +304,8 @@ def _play_sup(policy: SupLinUCB, rounds: Rounds, rewards: FloatArray, picks: Pic
     def rule() -> SupRule:
         stacked.update({name: _stack([getattr(level, name) for level in levels]) for name in parts})
         alpha = policy.width_factor(levels[0].known)
-        return SupRule(**stacked, ridge=policy.ridge, alpha=alpha, least=policy.least)
+        first = policy.explore == "first"
+        return SupRule(**stacked, ridge=policy.ridge, alpha=alpha, least=policy.least, first=first)
 
     before = sum(level.rounds for level in levels)
     played, answered = _play(levels, rule, rounds, rewards, picks)

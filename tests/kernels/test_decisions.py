@@ -103,15 +103,22 @@ def test_the_walk_through_levels(mode: str) -> None:
     arrow.reset_block(np.zeros(1), 0, shared, 0, 1, 0, 1.0)
     x, z = np.array([[0.1], [0.4], [0.2]]), np.zeros((3, 0))
     common = np.full(3, -1), np.arange(3), 3
-    index, level, _, width, _ = decisions.walk_level(1, x, z, *common, 1.0, 0.4, np.zeros(0), shared, 1.0)
+    last = np.zeros(0), shared, 1.0, False
+    index, level, _, width, _ = decisions.walk_level(1, x, z, *common, 1.0, 0.4, *last)
     assert (index, level) == (1, 0)
     assert width == pytest.approx(0.4)
-    assert decisions.walk_level(2, x, z, *common, 1.0, 0.01, np.zeros(0), shared, 1.0)[:2] == (1, 2)
+    assert decisions.walk_level(2, x, z, *common, 1.0, 0.01, *last)[:2] == (1, 2)
+    assert decisions.walk_level(4, x, z, *common, 1.0, 0.01, *last[:-1], True)[:2] == (0, 4)
+    assert decisions.walk_level(3, x, z, *common, 1.0, 0.01, *last[:-1], True)[:2] == (1, 3)
     left = np.arange(3)
-    index, _, _, _, count = decisions.walk_level(1, x, z, common[0], left, 3, 1.0, 0.01, np.zeros(0), shared, 1.0)
+    index, _, _, _, count = decisions.walk_level(
+        1, x, z, common[0], left, 3, 1.0, 0.01, np.zeros(0), shared, 1.0, False
+    )
     assert (index, count) == (-1, 3)
     left = np.array([2, 0])
-    index, level, _, _, _ = decisions.walk_level(4, x, z, common[0], left, 2, 1.0, 0.01, np.zeros(0), shared, 1.0)
+    index, level, _, _, _ = decisions.walk_level(
+        4, x, z, common[0], left, 2, 1.0, 0.01, np.zeros(0), shared, 1.0, False
+    )
     assert (index, level) == (2, 4)
 
 
@@ -127,13 +134,14 @@ def test_the_walk_goes_on_with_those_close_to_the_highest_bound(mode: str) -> No
         arrow.reset_block(factor, slot * arrow.factor_size(d2, 1), score, start, d2, 1, 1.0)
         score[start] = q
     x, z, left = np.zeros((3, 1)), np.full((3, 1), 0.1), np.arange(3)
-    step = decisions.walk_level(2, x, z, np.arange(3), left, 3, 1.0, 0.01, score, shared, 1.0)
+    last = score, shared, 1.0, False
+    step = decisions.walk_level(2, x, z, np.arange(3), left, 3, 1.0, 0.01, *last)
     assert (step[0], step[4]) == (-1, 2)
     assert left[:2].tolist() == [1, 2]
     x[0] = np.nan
     with np.errstate(all="ignore"):
-        assert decisions.walk_level(2, x, z, np.arange(3), left, 2, 1.0, 0.01, score, shared, 1.0)[0] == -1
-        assert decisions.walk_level(2, x, z, np.arange(3), np.arange(3), 3, 1.0, 0.01, score, shared, 1.0)[0] == -2
+        assert decisions.walk_level(2, x, z, np.arange(3), left, 2, 1.0, 0.01, *last)[0] == -1
+        assert decisions.walk_level(2, x, z, np.arange(3), np.arange(3), 3, 1.0, 0.01, *last)[0] == -2
 
 
 def taught_estimator() -> LearnedRidge:

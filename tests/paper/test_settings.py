@@ -47,7 +47,10 @@ def test_policies_are_made_as_the_protocols_say() -> None:
     assert isinstance(hylinucb, HyLinUCB)
     hylinucb.admit(range(25))
     assert_allclose(hylinucb.radius, 2 * (5 + np.sqrt(2 * 45 * np.log(80_000 / 0.01))))
-    assert policies["released", "SupLinUCB"].horizon == 80_000
+    suplinucb = policies["released", "SupLinUCB"]
+    assert (suplinucb.horizon, suplinucb.ridge, suplinucb.explore) == (80_000, 0.1, "first")
+    assert_allclose(suplinucb.width_factor(25), np.sqrt(0.1 * (0.64 + 25 * 0.25)) + np.sqrt(2 * np.log(2e6 / 0.01)))
+    assert (policies["written", "SupLinUCB"].ridge, policies["written", "SupLinUCB"].explore) == (1.0, "widest")
     assert policies["released", "HyRan"].arm_count == 25
     for protocol, noise in (("released", 0.01), ("written", 0.1)):
         given = policies[protocol, paper.HYTHOMPSON_TOLD]

@@ -66,6 +66,8 @@ from hybandits import (
         (lambda: HyRan(d1=1, d2=1, arm_count=0), ValueError, "arm_count must be at least 1"),
         (lambda: SupLinUCB(d1=1, d2=1, horizon=1), ValueError, "horizon must be at least 2, got 1"),
         (lambda: SupLinUCB(d1=1, d2=1, horizon=9, alpha=0.0), ValueError, "alpha must be positive, got 0.0"),
+        (lambda: SupLinUCB(d1=1, d2=1, horizon=9, alpha=1.0, bound=1.0), ValueError, "leaves no use for bound=1.0"),
+        (lambda: SupLinUCB(d1=1, d2=1, horizon=9, explore="all"), ValueError, "explore must be 'widest' or 'first'"),
         (lambda: LiHybrid(d1=1, d2=1, alpha=-1.0), ValueError, "alpha must not be negative, got -1.0"),
     ],
 )

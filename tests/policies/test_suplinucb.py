@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +15,16 @@ from hybandits.testing import ARMS, Page
 from tests.support.oracle import Dense
 
 
-def test_suplinucb_walks_as_chu_et_al_say() -> None:
-    horizon, k = 300, 5
-    policy = SupLinUCB(d1=1, d2=1, horizon=horizon, delta=0.05, arm_count=k)
+@pytest.mark.parametrize("released", [False, True])
+def test_suplinucb_walks_as_chu_et_al_say_or_as_the_released_code_does(released: bool) -> None:
+    horizon, k, ridge = 300, 5, 0.5 if released else 1.0
+    settings: Any = {"ridge": ridge, "bound": (0.1, 0.2), "explore": "first"} if released else {}
+    policy = SupLinUCB(d1=1, d2=1, horizon=horizon, delta=0.05, arm_count=k, **settings)
     alpha = math.sqrt(math.log(2 * horizon * k / 0.05) / 2)
+    if released:
+        alpha = math.sqrt(0.5) * math.hypot(0.1, math.sqrt(5) * 0.2) + math.sqrt(2 * math.log(horizon * k / 0.05))
     assert len(policy.levels) == math.ceil(math.log(horizon))
-    dense = [Dense(1, 1, ARMS, 1.0) for _ in policy.levels]
+    dense = [Dense(1, 1, ARMS, ridge) for _ in policy.levels]
     page = Page(1, 1)
     levels = set()
     for _ in range(290):
@@ -33,7 +38,7 @@ def test_suplinucb_walks_as_chu_et_al_say() -> None:
                 expected = left[int(np.argmax(mean + w))], 0
                 break
             if (w > 2.0**-s).any():
-                expected = left[int(np.argmax(w))], s
+                expected = left[int(np.argmax(w > 2.0**-s) if released else np.argmax(w))], s
                 break
             best = (mean + w).max()
             left = [i for i, value in zip(left, mean + w, strict=True) if value >= best - 2.0 ** (1 - s)]

@@ -48,6 +48,7 @@ MAKERS: dict[str, Callable[[], Policy]] = {
     "Uniform": lambda: Uniform(d1=4, d2=3, seed=2),
     "SupLinUCB": lambda: SupLinUCB(d1=4, d2=3, horizon=1300, alpha=0.3, seed=2),
     "SupLinUCB, arms counted": lambda: SupLinUCB(d1=4, d2=3, horizon=50, delta=0.9, seed=2),
+    "SupLinUCB, first wide arm": lambda: SupLinUCB(d1=4, d2=3, horizon=1300, alpha=0.3, explore="first", seed=2),
     "HyRan": lambda: HyRan(d1=4, d2=3, arm_count=6, seed=3),
     "HyRan, theory": lambda: HyRan(d1=4, d2=3, p=0.8, ridge_schedule="theory", seed=3),
     "HyRanWithoutCrossBlocks": lambda: HyRanWithoutCrossBlocks(d1=4, d2=3, seed=3),
