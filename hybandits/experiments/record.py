@@ -6,6 +6,7 @@ stores and reads them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -258,11 +259,10 @@ class Unit(NamedTuple):
         return self.experiment.seeds[self.environment]
 
     def plain(self) -> dict[str, Any]:
-        """Return the unit as JSON-able values."""
+        """Return the unit as JSON-able values, with the SHA-256 of its record."""
+        digest = hashlib.sha256(json.dumps(self.experiment.plain(), sort_keys=True).encode()).hexdigest()
         named = {"arms": self.arms, "environment": self.environment, "first": self.first, "last": self.last}
-        if self.policy:
-            named["policy"] = self.policy  # type: ignore[assignment]
-        return {"experiment": self.experiment.plain(), **named}
+        return {"record": digest, **named, **({"policy": self.policy} if self.policy else {})}
 
 
 SEED_RANGE = 1074926307

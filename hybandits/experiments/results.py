@@ -1,7 +1,7 @@
 """Results as files: one Parquet table per unit, a manifest of the folder, and all of them read back as `Results`.
 
-A unit's table has one row per policy and trial and carries its record. The manifest has the records of the folder and
-the SHA-256 of every unit; results of other records, versions, scales or seeds are not added.
+A unit's table has one row per policy and trial and carries the SHA-256 of its record. The manifest has the records of
+the folder and the SHA-256 of every unit; results of other records, versions, scales or seeds are not added.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hybandits.foundation.files import sha256, write_atomically, write_text
 
 MANIFEST = "manifest.json"
 
-FORMAT = 1
+FORMAT = 2
 """Version of the layout of manifests and units."""
 
 REMEDY = "give another folder, or remove this one"
@@ -60,14 +60,13 @@ def _schema(experiment: Experiment) -> pa.Schema:
     if experiment.probes:
         columns += [("probe", pa.list_(pa.int32())), *((name, pa.list_(pa.float64())) for name in DESIGN)]
     if experiment.probes and experiment.by_arm:
-        # Single precision: plotted and fitted only, one for every arm, probe and run.
         kinds = (pa.int32(), pa.float32(), pa.float32())
         columns += [(n, pa.list_(pa.list_(kind))) for n, kind in zip(DESIGN_BY_ARM, kinds, strict=True)]
     return pa.schema(columns)
 
 
 def unit_table(unit: Unit, runs: Sequence[Run]) -> pa.Table:
-    """Return a unit's results, one row per policy and trial, with the record in the table's metadata."""
+    """Return a unit's results, one row per policy and trial, with the unit in the table's metadata."""
     experiment = unit.experiment
     order = {entry.name: i for i, entry in enumerate(experiment.policies)}
     rows = []
@@ -82,26 +81,42 @@ def unit_table(unit: Unit, runs: Sequence[Run]) -> pa.Table:
         }
         if experiment.probes:
             row["probe"] = list(experiment.probes)
-        rows.append(row | {name: np.asarray(v).tolist() for name, v in (run.design or {}).items()})
+        design = run.design or {}
+        rows.append(row | {n: (_coarse(v) if n in COARSE else np.asarray(v)).tolist() for n, v in design.items()})
     header = {"format": FORMAT, "version": __version__, "unit": unit.plain()}
     table = pa.Table.from_pylist(rows, schema=_schema(experiment))
     return table.replace_schema_metadata({"hybandits": json.dumps(header, sort_keys=True)})
 
 
+def _coarse(values: FloatArray) -> FloatArray:
+    """Round to 12 significant bits, an error of 0.025 % at most."""
+    mantissa, exponent = np.frexp(values)
+    rounded: FloatArray = np.ldexp(np.round(mantissa * 4096) / 4096, exponent)
+    return rounded
+
+
 def write_table(table: pa.Table, name: str) -> None:
-    """Write a compact Parquet file: floating-point numbers split by significance of bytes, the rest as dictionaries."""
+    """Write a compact Parquet file: floating-point numbers split by significance of bytes, the rest as dictionaries.
+
+    Its metadata stand in the file alone, without Arrow's schema, which holds them a second time.
+    """
     leaves = {column: column + ".list.element" * str(table.schema.field(column).type).count("list<") for column in
               table.column_names}  # fmt: skip
     smooth = {leaf: "BYTE_STREAM_SPLIT" for column, leaf in leaves.items() if column in FLOATS}
     repeated = [leaf for column, leaf in leaves.items() if column not in FLOATS]
-    pq.write_table(
-        table, name, compression="zstd", compression_level=15, use_dictionary=repeated, column_encoding=smooth,
-        write_page_checksum=True,
-    )  # fmt: skip
+    with pq.ParquetWriter(
+        name, table.schema, compression="zstd", compression_level=15, use_dictionary=repeated, column_encoding=smooth,
+        write_page_checksum=True, write_statistics=False, store_schema=False,
+    ) as writer:  # fmt: skip
+        writer.write_table(table)
+        writer.add_key_value_metadata(table.schema.metadata)
 
 
 FLOATS = ("regret", *DESIGN, *DESIGN_BY_ARM[1:])
 """Columns of floating-point numbers."""
+
+COARSE = DESIGN_BY_ARM[1:]
+"""Columns that are rounded, because they are only plotted and fitted: a number for every arm, probe and run."""
 
 
 def write_unit(folder: Path, unit: Unit, runs: Sequence[Run]) -> str:
@@ -122,15 +137,14 @@ def read_unit(folder: Path, unit: Unit, digest: str | None = None) -> pa.Table:
         content = path.read_bytes()
         if digest is not None and hashlib.sha256(content).hexdigest() != digest:
             raise ValueError("its SHA-256 is not the one in the manifest")
-        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
-        header = json.loads((table.schema.metadata or {})[b"hybandits"])
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        header = json.loads((file.metadata.metadata or {})[b"hybandits"])
         _check_format(path, header)
-        stored = header["unit"]
+        table = file.read().cast(_schema(unit.experiment))
     except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as problem:
         raise _damaged(path, problem) from None
-    if stored != unit.plain():
-        words = difference(stored["experiment"], unit.experiment.plain())
-        raise ResultsError(f"{path} holds results of a different record{words}: {REMEDY}")
+    if header["unit"] != unit.plain():
+        raise ResultsError(f"{path} holds results of a different record: {REMEDY}")
     return table
 
 

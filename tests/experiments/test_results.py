@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits.engines import SerialEngine
 from hybandits.experiments import runner
-from hybandits.experiments.record import DESIGN, Experiment, ResultsError
+from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError
 from hybandits.experiments.results import Run, read_results, read_unit, unit_table, write_unit
 from hybandits.experiments.runner import run
 from hybandits.foundation.files import sha256
@@ -40,6 +40,16 @@ def test_a_unit_is_read_as_it_was_written(tmp_path: Path) -> None:
         read_unit(tmp_path, unit, "0" * 64)
 
 
+def test_measures_of_arms_are_rounded_to_twelve_bits(tmp_path: Path) -> None:
+    unit = next(EIGEN.units())
+    exact = 10 ** np.random.default_rng(0).uniform(-3, 6, (2, unit.arms))
+    design = {name: np.ones(2) for name in DESIGN} | dict.fromkeys(DESIGN_BY_ARM, exact) | {"pulls": exact.round()}
+    write_unit(tmp_path, unit, [Run(policy="LinUCB", trial=0, regret=np.ones(2), design=design)])
+    table = read_unit(tmp_path, unit)
+    assert_array_equal(table["pulls"].to_pylist()[0], exact.round())
+    assert_allclose(table["lambda_min_w"].to_pylist()[0], exact, rtol=2.5e-4)
+
+
 def test_a_table_of_others_is_not_taken_for_a_result(tmp_path: Path) -> None:
     unit = next(EIGEN.units())
     table = unit_table(unit, [])
@@ -61,7 +71,7 @@ def test_a_unit_of_another_record_is_named(whole: Path, tmp_path: Path) -> None:
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     manifest["units"][unit.path] = write_unit(tmp_path, next(replace(EIGEN, noise=0.5).units()), [])
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ResultsError, match=f"{path} holds results of a different record .noise is 0.5 there"):
+    with pytest.raises(ResultsError, match=f"{path} holds results of a different record: "):
         read_results(tmp_path)
 
 
