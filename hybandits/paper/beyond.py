@@ -5,10 +5,17 @@ A topic appears once any of its experiments has results; a topic without experim
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
-from hybandits.experiments.results import Results
+from hybandits.experiments.results import Outcome, Results
+from hybandits.paper import bounds, theorems
+from hybandits.paper.judging import join_names, number
+from hybandits.paper.settings import DELTA, PAPER_POLICIES
+from hybandits.paper.theorems import Problem
+
+_SETTINGS = ("setting-1", "setting-2", "setting-3")
 
 
 class Topic(NamedTuple):
@@ -24,7 +31,109 @@ class Topic(NamedTuple):
     """The beginning of the names of its figures, of which there may be one per protocol."""
 
 
-TOPICS: list[Topic] = []
+# ------------------------------------------------------------------ do the improved bounds improve
+
+
+def compared_shapes(results: Results) -> dict[str, Problem]:
+    """The shapes of settings 1 to 3 that were played, with the fewest and the most arms, by name."""
+    shapes = {}
+    for outcome in _played(results):
+        for arms in dict.fromkeys((outcome.arms[0], outcome.arms[-1])):
+            e = outcome.experiment
+            shapes[f"{e.name.replace('-', ' ')}, K = {arms}"] = bounds.most_diverse(e, arms, delta=DELTA)
+    return shapes
+
+
+def _played(results: Results, protocol: str = "") -> Iterator[Outcome]:
+    """Settings 1 to 3 as far as they were played, under one protocol or both."""
+    for name in _SETTINGS:
+        for p in ("released", "written"):
+            outcome = results.outcome(name, p)
+            if outcome is not None and p.startswith(protocol):
+                yield outcome
+
+
+def _describe_bounds(results: Results) -> str:
+    shapes = compared_shapes(results)
+    falls, never = [], []
+    for policy in theorems.POLICIES:
+        crossings = [bounds.crossing(policy, problem) for problem in shapes.values()]
+        if known := [crossing for crossing in crossings if crossing is not None]:
+            falls.append(f"{policy}'s after {_range(known)} rounds")
+        if len(known) < len(crossings):
+            last = (replace(problem, horizon=bounds.LONGEST) for problem in shapes.values())
+            ratios = [bounds.ratio(policy, problem) for problem in last]
+            never.append(f"{policy}'s does not within 10^300 rounds, where it is {_range(ratios)} times as large")
+    longest = max(problem.horizon for problem in shapes.values())
+    return (
+        "With the constants of the proofs and the largest rho that |x|, |z| <= 1 allow, the bounds fall below the "
+        f"standard ones late: {join_names(falls)}, depending on the setting; {join_names(never)}. The settings have "
+        f"at most {longest:,} rounds, so at no length that was played do these bounds improve on what was known."
+    )
+
+
+def _range(values: list[float]) -> str:
+    low, high = number(min(values)), number(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+# ------------------------------------------------------------------ can the assumption hold
+
+
+_COMPARED = (*PAPER_POLICIES, "HyIDS")
+
+
+class ForcedCase(NamedTuple):
+    """A setting with one number of arms: the regret that the assumption forces, and the regrets that were measured."""
+
+    name: str
+    horizon: int
+    forced: bounds.ForcedRegret
+    regrets: dict[str, float]
+    """Mean regret at T by policy."""
+
+    @property
+    def least(self) -> float:
+        """The forced regret at T, less 1.96 of its standard errors."""
+        return self.horizon * (self.forced.mean - 1.96 * self.forced.error)
+
+
+def forced_cases(results: Results, protocol: str) -> list[ForcedCase]:
+    """Forced and measured regrets in settings 1 to 3 under one protocol."""
+    cases = []
+    for outcome in _played(results, protocol):
+        e = outcome.experiment
+        for arms in outcome.arms:
+            regrets = {name: float(outcome.final(name, arms).mean()) for name in _COMPARED if name in outcome.policies}
+            name = f"{e.name.removeprefix('setting-')}, K = {arms}"
+            cases.append(ForcedCase(name, e.horizon, bounds.forced_regret(e, arms), regrets))
+    return cases
+
+
+def _describe_forced_regret(results: Results) -> str:
+    clauses = []
+    for protocol in ("released", "written"):
+        cases = forced_cases(results, protocol)
+        pairs = [(case, name) for case in cases for name in PAPER_POLICIES if name in case.regrets]
+        if pairs:
+            below = sum(case.regrets[name] < case.least for case, name in pairs)
+            rates = _range([case.forced.mean for case in cases])
+            clauses.append(
+                f"under the {protocol} protocol that is {rates} per round, and {below} of the {len(pairs)} regrets of "
+                f"{join_names(PAPER_POLICIES)} are below it"
+            )
+    return (
+        "The assumption asks for E x = 0 of the arm played; then x.theta earns nothing on average, and regret is at "
+        "least T (E max_j (x_j.theta + z_j.beta_j) - E max_j z_j.beta_j), which is linear in T: "
+        f"{'; '.join(clauses)}. A policy whose regret is lower does not meet the assumption, and none whose regret is "
+        "sublinear meets it in the long run."
+    )
+
+
+TOPICS: list[Topic] = [
+    Topic("bounds", "Do the improved bounds improve?", _SETTINGS, _describe_bounds, "bounds"),
+    Topic("forced-regret", "Can the assumption hold?", _SETTINGS, _describe_forced_regret, "forced-regret"),
+]
 
 
 def topics_of(results: Results) -> list[Topic]:

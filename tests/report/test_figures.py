@@ -42,7 +42,7 @@ POLICIES = ("HyLinUCB", "LinUCB", "HyRan", HYRAN_RELEASED, "Greedy")
 
 
 def named(results: Results) -> dict[str, Figure]:
-    return {f"{figure.protocol}-{figure.name}": figure for figure in figures_of(results)}
+    return {figure.key: figure for figure in figures_of(results)}
 
 
 def drawn(figure: Figure, policies: Sequence[str] = ()) -> Plot:
@@ -82,15 +82,18 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 def test_there_is_a_figure_for_every_result_and_no_other(settings: Results) -> None:
     assert sorted(named(settings)) == [
+        "bounds",
         "released-diversity-DisLinUCB",
         "released-diversity-HyLinUCB",
         "released-diversity-coupling",
         "released-diversity-regret",
+        "released-forced-regret",
         "released-panels",
         "released-setting-1",
         "released-setting-1-beyond",
         "released-setting-1-hyran",
         "released-setting-3",
+        "written-forced-regret",
         "written-panels",
         "written-setting-1",
     ]

@@ -21,6 +21,7 @@ from hybandits.report.figures.regret import (
     panels_figure,
     setting_figure,
 )
+from hybandits.report.figures.theory import bounds_figure, forced_regret_figure
 
 __all__ = ["Drawn", "Figure", "draw_all", "figures_of"]
 
@@ -49,6 +50,10 @@ def figures_of(results: Results) -> Iterator[Figure]:
     for protocol in results.protocols:
         outcomes = {name: outcome for (name, p), outcome in sorted(results.outcomes.items()) if p == protocol}
         yield from _figures_of_protocol(outcomes, protocol)
+        if protocol != "own" and any(name in outcomes for name in PANELS):
+            yield forced_regret_figure(results, protocol)
+    if any(name in PANELS and protocol != "own" for name, protocol in results.outcomes):
+        yield bounds_figure(results)
 
 
 def _figures_of_protocol(outcomes: Mapping[str, Outcome], protocol: str) -> Iterator[Figure]:
