@@ -82,7 +82,7 @@ def contradiction(new: log.Store, old: log.Store) -> str | None:
     """Return in words why a log does not begin where another one ended; None if it does."""
     begins = continued(new)
     if begins is None:
-        return f"{new.name} begins anew, and continues no log"
+        return f"{new.name} continues no other log"
     (last,) = old.by_number([old.last()[0]])
     first, end = begins.content, last.content
     assert isinstance(first, log.Continued)

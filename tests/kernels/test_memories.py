@@ -21,7 +21,7 @@ def mixed(rows: Rows) -> LearnedRidge:
 
 
 def jumping(n: int = 400) -> Rows:
-    """Rows of a world that is drawn anew in the middle."""
+    """Rows of a world whose parameters are resampled in the middle."""
     halves = [make_rows(seed, n=n, d1=3, d2=2, arms=3, noise=0.1) for seed in (1, 2)]
     return Rows(*(np.concatenate(parts) for parts in zip(*halves, strict=True)))
 
@@ -46,7 +46,7 @@ def test_where_nothing_changes_the_first_model_keeps_its_weight_and_where_all_do
         weights.append(estimator.weights[0])
     assert weights[399] > 0.5
     assert min(weights[400:430]) < 0.01
-    # it has begun anew and does not know what was before
+    # it was restarted and does not know what was before
     assert_allclose(estimator.models[0].theta, taught(Rows(*(part[400:] for part in rows))).theta, atol=0.05)
     assert estimator.models[0].state.weight < 500
     assert "weight 0." in repr(estimator)
@@ -118,7 +118,7 @@ def test_what_cannot_be_merged_is_refused() -> None:
 
 
 def test_rows_that_stand_for_many_weigh_what_rows_in_random_order_do_on_average() -> None:
-    """In every model; with several, weights begin anew."""
+    """In every model; with several, weights are reset."""
     rows = make_rows(11, n=60)
     mixture, alone = LearnedRidge(d1=4, d2=3, memory="auto"), LearnedRidge(d1=4, d2=3)
     fading_model = LearnedRidge(d1=4, d2=3, memory=20.0)

@@ -203,7 +203,7 @@ class Alternating(Greedy):
 
 
 def test_a_rule_of_ones_own_picks_again_from_those_that_are_left() -> None:
-    """Each place draws anew: both arms of the first place, and both of the second, in 200 rankings."""
+    """Each position has draws of its own: both arms of the first place, and both of the second, in 200 rankings."""
     policy = Alternating(**SHAPE)
     x, z = Page(4, 3).features()
     rankings = [policy.rank(x, z, ARMS, 3, key=key) for key in range(200)]

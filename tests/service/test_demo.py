@@ -18,7 +18,7 @@ from tests.support.bandits import served
 
 def test_visitors_follow_from_the_seed() -> None:
     one, same, other = (service_demo.Newsroom(seed) for seed in (3, 3, 4))
-    articles = [[room.write() for _ in range(8)] for room in (one, same, other)]
+    articles = [[newsroom.write() for _ in range(8)] for newsroom in (one, same, other)]
     assert articles[0] == articles[1] != articles[2]
     assert one.reader() == same.reader()
 

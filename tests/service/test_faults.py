@@ -181,7 +181,7 @@ def test_folding_goes_on_where_it_was_broken_off(
     clock = Clock()
     service = writer(tmp_path, content, clock=clock)
     for i in range(12):
-        for arm in "ab":  # described anew every time, so that learning looks up what they were
+        for arm in "ab":  # features change every time, so that learning looks up what they were
             ask(service, PutArm(arm, {"price": i / 8}))
         decide(service, f"e{i}")
         if i >= 4:

@@ -86,7 +86,7 @@ def test_a_snapshot_goes_on_with_the_same_bytes(tmp_path: Path, content: dict[st
 
 
 def test_a_start_with_a_snapshot_reads_only_what_came_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arms that are described anew all the time make a log long, too."""
+    """Arms whose features change all the time make a log long, too."""
     service = writer(tmp_path)
     for i in range(100):
         outcome_of(service, PutArm("a", {"price": 10**40 + i / 7 if i % 2 else 10**40 + i}))

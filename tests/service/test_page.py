@@ -162,8 +162,8 @@ class TestInChromium:
     ) -> None:
         with opened(browser, web, viewport=size, color_scheme=scheme) as (page, watched):
             expect(page.locator(".state time")).to_contain_text(re.compile("ago|:"))  # the script has run
-            width, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
-            assert width <= room, "the page scrolls sideways"
+            width, window = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+            assert width <= window, "the page scrolls sideways"
             seen, matches = page.evaluate(BELOW_CONTRAST, 4.5)
             assert seen > 20
             assert matches == []

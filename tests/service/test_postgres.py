@@ -153,7 +153,7 @@ def test_reading_goes_on_when_the_server_is_back(store: PostgresStore, postgres:
     append(store, decision(2, "b"))
     postgres.kill()
     postgres.start()
-    assert store.last() == (2, 2), "a connection that was lost meanwhile is made anew"
+    assert store.last() == (2, 2), "a connection that was lost meanwhile is opened again"
     postgres.kill()
     postgres.start()
     append(store, decision(3, "c"))

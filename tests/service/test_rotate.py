@@ -165,7 +165,7 @@ def test_a_log_that_begins_elsewhere_is_found_out(tmp_path: Path) -> None:
     put(service, "a", "b")
     play(service, 0, 20, clock)
     old, new = SqliteStore(tmp_path / "log.db"), SqliteStore(tmp_path / "second.db")
-    assert contradiction(old, old) == f"{old.name} begins anew, and continues no log"
+    assert contradiction(old, old) == f"{old.name} continues no other log"
     done = rotate(old, new, since=clock.now)
     assert contradiction(new, old) is None
     assert contradiction(new, new) == f"{new.name} has not ended"
@@ -226,7 +226,7 @@ def candidates_of(store: SqliteStore) -> dict[int, Any]:
 
 @MODES
 def test_rows_of_arms_stay_behind_unless_a_copied_decision_means_them(tmp_path: Path, content: dict[str, Any]) -> None:
-    """An arm that is described anew all the time must not make the log grow for ever."""
+    """An arm whose features change all the time must not make the log grow for ever."""
     clock = Clock()
     service = writer(tmp_path, content, clock=clock)
     for i in range(35):
