@@ -19,8 +19,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Parse the command line, run, report."""
     parser = argparse.ArgumentParser(
         prog="python -m library_benchmark",
-        description="Who earns most out of the box: bandit libraries by their defaults on the same streams. A run that "
-        "was killed continues where it stopped when the same command is given again.",
+        description="Compare bandit libraries at default settings on the same streams. A run that was killed continues "
+        "where it stopped when the same command is given again.",
     )
     parser.add_argument("--quick", action="store_true", help="80 rounds, two seeds, no grids: at most three minutes")
     parser.add_argument("--workers", type=int, default=2, help="number of processes  [2]")

@@ -165,5 +165,5 @@ def _needs_extra() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as missing:
-        typer.echo(f"hybandits: the service needs {missing.name}: run pip install 'hybandits[service]'", err=True)
+        typer.echo(f"hybandits: the service needs {missing.name}: run pip install '.[service]' in a checkout", err=True)
         raise typer.Exit(2) from None

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from hybandits.logs.report import ReadReport
 
 EngineOption = Annotated[
-    str, typer.Option(metavar="local|ray|ADDRESS", help="Processes on this machine, or a Ray cluster: new or running.")
+    str,
+    typer.Option(metavar="local|ray|HOST:PORT", help="Processes here, a new Ray cluster, or a running one."),
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="Number of processes; by default one for each core.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first line that cannot be used.")]

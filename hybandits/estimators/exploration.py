@@ -73,7 +73,7 @@ def _keep(coefficient: Any, **values: Any) -> None:
 class AsWritten(Exploration):
     """The coefficient of the paper's theorems (sections 3.1 and 3.2), which comes with a ridge of its own.
 
-    It usually explores far more than `SelfNormalised`: use it to check the theorems, not to earn rewards.
+    It usually explores far more than `SelfNormalised`: use it to check the theorems, not in production.
 
     Parameters
     ----------

@@ -160,7 +160,7 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     def make(self, name: str) -> Policy:
         """Return one of the policies, new."""
         features = self.features
-        policy = _made(self.policies[name], features, key_of_seed(self.seed, stream_of(name)) >> 1)
+        policy = _build_policy(self.policies[name], features, key_of_seed(self.seed, stream_of(name)) >> 1)
         features.attach(policy)
         return policy
 
@@ -195,12 +195,12 @@ def seconds(name: str, value: object) -> float:
     return checks.positive(name, value, 'it is a length of time: write "90s", "30m", "12h" or "7d"')
 
 
-def _made(spec: str, features: Features, seed: int) -> Policy:
+def _build_policy(spec: str, features: Features, seed: int) -> Policy:
     kind, settings = parse_policy(spec)
     for name, each in nested_policies(kind, settings):
         given = each.get("exploration")
         if issubclass(policy_class(name), HyRan | SupLinUCB):
-            wrong = f"{name} cannot serve, because what it learns depends on who asked"
+            wrong = f"{name} cannot serve, because it learns from its own choices only"
             raise ValueError(f"{wrong}: use HyIDS, HyThompson or HyLinUCB")
         if isinstance(given, Mapping) and given.get("kind") == "AsWritten":
             raise ValueError("exploration AsWritten cannot serve, because it needs the horizon: use SelfNormalised")

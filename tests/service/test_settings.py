@@ -53,7 +53,7 @@ def test_plain_values_give_the_same_bandit_again() -> None:
         ({"user": {"categorical": {"country": ["de", "x" * 201]}}}, "Expected `str` of length <= 200"),
         ({"user": {"numeric": {"age": {"missing": "mean"}}}}, "Invalid enum value 'mean'"),
         ({"policy": "HyLinUBC"}, r"policy 'live' \(HyLinUBC\): unknown policy 'HyLinUBC' \(did you mean HyLinUCB"),
-        ({"policy": "HyRan"}, "HyRan cannot serve, because what it learns depends on who asked"),
+        ({"policy": "HyRan"}, "HyRan cannot serve, because it learns from its own choices only"),
         ({"policy": 'EpsilonGreedy:policy="HyRan",epsilon=0.1'}, "HyRan cannot serve"),
         ({"policy": 'LinUCB:exploration={kind="AsWritten",arms=5}'}, "AsWritten cannot serve"),
         (
