@@ -82,7 +82,7 @@ class _Notice(event.Listener):  # type: ignore[misc]
         module = happening.data["dispatcher"].py_func.__module__ or ""
         if module.startswith("hybandits.") and not self.printed and not os.environ.get("HYBANDITS_QUIET"):
             self.printed = True
-            print("hybandits: compiling for this machine (ten seconds to two minutes, only this once)", file=sys.stderr)
+            print("hybandits: compiling for this machine (ten seconds to two minutes), kept on disk", file=sys.stderr)
 
     def on_end(self, happening: Any) -> None:
         pass

@@ -1,4 +1,4 @@
-"""HyRan's sums: the arrow matrix without a ridge, which is factored anew in every round because the ridge changes.
+"""HyRan's sums: the arrow matrix without a ridge, which is factored in every round because the ridge changes.
 
 V, W_i, B_i and the right-hand sides b_0, b_i are running sums. shared (d1, d1 + 1) is [V | b_0], and own[i] is
 [W_i | B_i' | b_i], with d2 rows. If cross blocks are left out it is [W_i | b_i]. Upper triangles are used only.

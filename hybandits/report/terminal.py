@@ -97,7 +97,7 @@ def print_description(description: Description, console: Console | None = None) 
         (str(s.arm), f"{s.candidate:,}", f"{s.shown:,}", "" if s.reward is None else f"{s.reward:.5g}")
         for s in d.most_shown
     ]
-    tables = [Table(f"{d.path} ({d.kind})", ("what", "value"), [facts])]
+    tables = [Table(f"{d.path} ({d.kind})", ("property", "value"), [facts])]
     columns = ["from round", "rounds", "from (UTC)", "reward", "arms", "new"]
     tables.append(Table("Over time", columns, [time], (0, 1, 3, 4, 5)))
     tables.append(Table("Arms shown most", ("arm", "candidate", "shown", "reward"), [arms], (1, 2, 3)))

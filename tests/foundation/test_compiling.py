@@ -36,7 +36,7 @@ def run(cache: Path, **more: str) -> str:
 def test_the_first_process_says_what_it_waits_for_and_the_next_need_not(tmp_path: Path) -> None:
     assert run(tmp_path / "quiet", HYBANDITS_QUIET="1") == ""
     said = run(tmp_path / "cache", HYBANDITS_QUIET="")
-    assert said.count("hybandits: compiling for this machine (ten seconds to two minutes, only this once)\n") == 1
+    assert said.count("hybandits: compiling for this machine (ten seconds to two minutes), kept on disk\n") == 1
     assert run(tmp_path / "cache", HYBANDITS_QUIET="") == ""
 
 
