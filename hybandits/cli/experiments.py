@@ -93,6 +93,10 @@ def reproduce(
     arms: Annotated[
         ArmsName, typer.Option(help="yahoo: the arms are the articles, or the positions as in the released code.")
     ] = ArmsName.articles,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="yahoo: file of the reward model (JSON, or the released weights); by default one is fitted."),
+    ] = None,
 ) -> None:
     """Rerun the paper's evaluation and report, claim by claim, what holds.
 
@@ -105,7 +109,8 @@ def reproduce(
         wanted = list(dict.fromkeys(names or (("yahoo",) if data is not None else paper.SETTINGS)))
         for name in wanted:
             _must_be_known("experiment", name, (*paper.SETTINGS, "yahoo"))
-        given = {"--train": train, "--rounds": rounds, "--trials": trials > 1, "--arms": arms is not ArmsName.articles}
+        given = {"--train": train, "--rounds": rounds, "--trials": trials > 1, "--arms": arms is not ArmsName.articles,
+                 "--model": model}  # fmt: skip
         if "yahoo" not in wanted and any(given.values()):
             option = next(option for option, value in given.items() if value)
             raise ValueError(f"{option} is for the yahoo experiment only: add yahoo to the names, or leave it out")
@@ -142,7 +147,7 @@ def reproduce(
                 clicks, account = yahoo.prepare_log(out, data, **size, seed=seed or 0, progress=progress)
                 records += yahoo.experiments(
                     clicks, yahoo.split_log(clicks, **size), protocols, arms=arms.value, trials=trials,
-                    seed=seed or 0, policies=on_log, engine=chosen_engine, progress=progress,
+                    seed=seed or 0, policies=on_log, model=model, engine=chosen_engine, progress=progress,
                 )  # fmt: skip
             if account is not None:
                 print_account(account)

@@ -1,9 +1,9 @@
 """The paper's experiment on Yahoo's front page: a reward model fitted to the first rounds of a click log, then bandits
 simulated on the contexts of the rounds that follow, with the pools as they change.
 
-The log is the user's own copy of R6A, which may not be passed on. Without one, a synthetic log in the same format is
-written from a known model; it shows how everything runs and says nothing about Yahoo. The parameters are in
-`paper.settings`.
+The reward model may also come from a file (`paper.reward_model`). The log is the user's own copy of R6A, which may not
+be passed on. Without one, a synthetic log in the same format is written from a known model; it shows how everything
+runs and says nothing about Yahoo. The parameters are in `paper.settings`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from hybandits.logs.report import ReadReport
 from hybandits.logs.store import HEADER, Log, LogError, convert
 from hybandits.logs.synthetic import SyntheticLog
 from hybandits.logs.yahoo import YahooReader
+from hybandits.paper.reward_model import read_model
 from hybandits.paper.settings import (
     YAHOO_EXPERIMENTS,
     YAHOO_NOISE,
@@ -117,24 +118,38 @@ def experiments(
     trials: int = 1,
     seed: int = 0,
     policies: Sequence[str] = YAHOO_POLICIES,
+    model: Path | None = None,
     engine: Engine | None = None,
     progress: StageProgress = lambda what, done, total: None,
 ) -> list[Experiment]:
-    """The experiment as records, one per protocol, each with the reward model fitted to the log.
+    """The experiment as records, one per protocol, each with its reward model.
+
+    The model is fitted to the log, or read from the file `model`.
 
     `arms` are "articles", as in the paper's text, or "positions" in a line's list, as in its code. `trials` differ by
     noise. `engine` fits; by default this process does.
     """
     view = View(log, features="das", arms=arms)
-    statistics = fit.collect(
-        view, 0, split.train, engine=engine, progress=lambda n: progress("fitting", n, split.train)
-    )
-    fitted = fit.least_squares(statistics)
+    origin: dict[str, Any]
+    if model is not None:
+        rewards, name, digest = read_model(model, view)
+        trained, origin = set(rewards.names), {"model_file": [name, digest]}
+    else:
+        statistics = fit.collect(
+            view, 0, split.train, engine=engine, progress=lambda n: progress("fitting", n, split.train)
+        )
+        fitted = fit.least_squares(statistics)
+        rewards, trained = fitted.model, set(statistics.pulls())
+        origin = {
+            "rank": fitted.rank,
+            "parameters": fitted.parameters,
+            "residual": fitted.residual,
+            "left_out": statistics.left_out,
+        }
     played, uniform_choice_regret = look_over(
-        view, fitted.model, split.start, split.start + split.rounds,
+        view, rewards, split.start, split.start + split.rounds,
         progress=lambda n: progress("measuring the rounds to play", n, split.rounds),
     )  # fmt: skip
-    trained = set(statistics.pulls())
     about = {
         "content": log.about["content"],
         "kind": log.about["kind"],
@@ -144,12 +159,9 @@ def experiments(
         **split._asdict(),
         "trained_arms": len(trained),
         "unfitted_arms": len(set(played) - trained),
-        "rank": fitted.rank,
-        "parameters": fitted.parameters,
-        "residual": fitted.residual,
-        "left_out": statistics.left_out,
+        **origin,
         "uniform_choice_regret": uniform_choice_regret,
-        "model": _without_zero_rows(fitted.model.plain()),
+        "model": _without_zero_rows(rewards.plain()),
     }
     points = np.unique(np.linspace(0, split.rounds, 101)[1:].round().astype(int).clip(1))
     return [

@@ -146,7 +146,7 @@ def shortened(results: Results) -> list[str]:
         lengths: tuple[tuple[int, int, str], ...] = ()
         if e.log is not None:
             fitted = (int(e.log["train"]), paper.YAHOO_TRAIN, "rounds to fit on")
-            lengths = ((e.horizon, paper.YAHOO_ROUNDS, "rounds"), fitted)
+            lengths = ((e.horizon, paper.YAHOO_ROUNDS, "rounds"), fitted)[: 1 if "model_file" in e.log else 2]
         elif setting is not None and e.protocol != "own":
             lengths = (
                 (e.horizon, setting.horizon, "rounds"),

@@ -167,6 +167,7 @@ def test_the_yahoo_experiment_on_a_synthetic_log_resumes(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("page")
 def test_the_yahoo_experiment_on_files_and_positions(folder: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -182,6 +183,14 @@ def test_the_yahoo_experiment_on_files_and_positions(folder: Path, tmp_path: Pat
     assert log["synthetic"] is None
     assert (log["train"], log["start"]) == (2000, 3000)  # from the next file on
     assert outcome.arms == [20]
+    model = tmp_path / "model.json"
+    model.write_text(json.dumps(log["model"]))
+    given = run(*command[:-1], tmp_path / "given", "--model", model)
+    assert given.exit_code == 0, said(given)
+    assert "of the file model.json" in (tmp_path / "given" / "report" / "index.html").read_text()
+    again = read_results(tmp_path / "given").outcome("yahoo-positions", "written")
+    assert again is not None
+    assert (again.final("HyLinUCB") == outcome.final("HyLinUCB")).all()
     converted = run(*SMALL, "--protocol", "written", "--data", folder / "log", "--out", tmp_path / "converted")
     assert "synthetic log" in said(converted)  # however it gets here
     short = run(*SMALL, "--train", "2000", "--rounds", "5000", "--data", folder / "log", "--out", tmp_path / "short")

@@ -123,7 +123,7 @@ def test_the_page_of_a_synthetic_log(tmp_path: Path) -> None:
         "says nothing about the paper's result",
         "their experiment on a click log is run",
         "synthetic: 300,000 rounds from a known model, seed 0",
-        "100,000, from the first on",
+        "fitted to the first 100,000 rounds",
         "200,000, from round 120,001 on",
         "d₁ = 36 shared, d₂ = 6 of each arm's own",
         "22 articles",
