@@ -12,7 +12,8 @@ from typing import Any
 
 from numba import njit
 from numba.core import event
-from numba.extending import overload
+from numba.core.types import Dispatcher, Function
+from numba.core.typing.templates import AbstractTemplate, infer_global
 
 PACKAGE = Path(__file__).parents[1]
 """Folder of the package; several of its layers define kernels."""
@@ -58,15 +59,21 @@ def by_kind(kernels: dict[type, Any]) -> Callable[[Callable[..., Any]], Callable
         def chosen(*args: Any) -> Any:
             return kernels[type(args[0])].py_func(*args)
 
-        @overload(chosen)
-        def compiled(*args: Any) -> Any:
-            of_kind = kernels[args[0].instance_class]
+        class Compiled(AbstractTemplate):  # type: ignore[misc]
+            """The kernel itself. A function compiled around it, as by `overload`, would hold its machine code again."""
 
-            def call(*args: Any) -> Any:
-                return of_kind(*args)
+            key = chosen
 
-            return call
+            def generic(self, args: Any, kws: Any) -> Any:
+                return self._kernel(args).get_call_type(self.context, args, kws)
 
+            def get_impl_key(self, signature: Any) -> Any:
+                return self._kernel(signature.args).get_impl_key(signature)
+
+            def _kernel(self, args: Any) -> Any:
+                return Dispatcher(kernels[args[0].instance_class])
+
+        infer_global(chosen, Function(Compiled))
         chosen.__name__, chosen.__doc__ = function.__name__, function.__doc__
         return chosen
 

@@ -95,8 +95,8 @@ def now_and_then(random, n):
 @pytest.mark.parametrize(
     ("features", "arms", "settings"),
     [
-        ("das", "articles", {}), ("li+pair:xz", "articles", {"scale": 0.5}), ("shared+pair", "positions", {}),
-        ("disjoint+pair:z", "positions", {"scale": 0.5}),
+        ("das", "articles", {}), ("li+pair:xz", "articles", {"noise": 0.5}), ("shared+pair", "positions", {}),
+        ("disjoint+pair:z", "positions", {"noise": 0.5}),
     ],
 )  # fmt: skip
 def test_settings_learned_from_sums_are_those_learned_row_by_row(tmp_path, features, arms, settings):

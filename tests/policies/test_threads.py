@@ -168,7 +168,7 @@ def test_bytes_are_as_good_as_files(tmp_path: Path) -> None:
         assert fingerprint(other) == fingerprint(policy)
         other.learn("new", np.ones(4), np.ones(3), 1.0)
     assert policy.rounds == 20
-    with pytest.raises(TypeError, match="bytes-like object is required"):
+    with pytest.raises(TypeError, match="content must be bytes, got str"):
         HyLinUCB.from_bytes("text")  # type: ignore[arg-type]
 
 
