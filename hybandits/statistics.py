@@ -19,8 +19,6 @@ from scipy import special
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 
-# ------------------------------------------------------------------ means over independent units
-
 
 def proportion_floor(successes: int, trials: int, confidence: float) -> float:
     """Clopper and Pearson's lower limit for a probability; with no failure it is (1 - confidence)^(1/trials).
@@ -87,9 +85,6 @@ def interval_within(values: FloatArray, units: NDArray[Any], confidence: float) 
     return Interval(mean, mean - half, mean + half, len(means))
 
 
-# ------------------------------------------------------------------ growth
-
-
 def exponents(x: FloatArray, y: FloatArray, use: NDArray[np.bool_] | None = None) -> FloatArray:
     """The exponent p of y ~ x^p, one per run: the least-squares slope of log y on log x.
 
@@ -144,8 +139,6 @@ def expected_smallest_eigenvalue(dimension: int, rows: FloatArray) -> FloatArray
     result: FloatArray = gap**2 + 1.2065 * gap * np.cbrt(1 / least - 1 / root)
     return result
 
-
-# ------------------------------------------------------------------ bootstrap-t
 
 RESAMPLES = 2000
 """Resamples of a bootstrap."""
@@ -249,8 +242,6 @@ def resample(
     value = np.concatenate([ratio, ratio[first] - ratio[second]])
     return Resampled(value, np.concatenate([a, a[first] - a[second]]), deviation, error, k)
 
-
-# ------------------------------------------------------------------ confidence sequences
 
 SCALES = 24
 """Values of lambda in the mixture, each half the one before: enough for 10^14 rounds."""

@@ -133,8 +133,6 @@ class ArmTable(ABC):
         self._last_slots: Slots = np.empty(0, np.int64)
         self._last_epoch = -1
 
-    # -------------------------------------------------------------- arms
-
     @property
     def arms(self) -> list[Hashable]:
         """Every arm that has been met and not forgotten, in the order met."""
@@ -239,8 +237,6 @@ class ArmTable(ABC):
     @abstractmethod
     def _clear(self, slot: int) -> None: ...
 
-    # -------------------------------------------------------------- compiled loops
-
     def set_aside(self, arms: Sequence[Hashable]) -> tuple[Slots, Slots]:
         """Return the arms' slots, -1 for those that have none, and as many fresh slots for a compiled loop to use.
 
@@ -270,8 +266,6 @@ class ArmTable(ABC):
         self._used += len(taken) - again
         self.rounds += rows
         self.epoch += 1
-
-    # -------------------------------------------------------------- candidates
 
     def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
         """Check a list of ids and return it as a `CandidateSet`."""
@@ -305,8 +299,6 @@ class ArmTable(ABC):
             twice = next(arm for i, arm in enumerate(arms) if arm in arms[:i])
             raise ValueError(f"arms holds {twice!r} more than once: each candidate may appear once per call")
         return arms  # type: ignore[no-any-return]
-
-    # -------------------------------------------------------------- features
 
     def matrices(self, x: Any, z: Any) -> tuple[FloatArray, FloatArray]:
         """Return the features x (n, d1) and z (n, d2) of several candidates, ready for the kernels."""

@@ -34,9 +34,6 @@ def coupling(v: FloatArray, b: FloatArray, w: FloatArray) -> float:
     return math.sqrt(largest_ratio(b @ np.linalg.solve(w, b.T), v))
 
 
-# ------------------------------------------------------------------ where some directions may be absent
-
-
 def rank(moments: FloatArray, *, rcond: float) -> int:
     """Rank of the rows behind a matrix of second moments.
 

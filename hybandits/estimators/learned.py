@@ -123,9 +123,6 @@ def fixed_point(step: Callable[[FloatArray], FloatArray], start: FloatArray) -> 
     return at
 
 
-# ------------------------------------------------------------------ one model
-
-
 class LearnedModel:
     """Data, settings and posterior of one model (see `kernels/evidence.py`), by slots instead of ids."""
 
@@ -163,8 +160,6 @@ class LearnedModel:
         empirical_bayes.prior_block(NEW_ARM, d1, d2, self.arrays)
         posterior = self.arrays.posterior
         arrow.reset_block(posterior.shared_factor, 0, posterior.shared_score, 0, d1, 0, evidence.UNINFORMED)
-
-    # -------------------------------------------------------------- arrays
 
     @property
     def state(self) -> Any:
@@ -239,8 +234,6 @@ class LearnedModel:
         order: Slots = self.arrays.arms.order[: self.state.arms]
         return order
 
-    # -------------------------------------------------------------- what has been learned
-
     @property
     def ready(self) -> bool:
         """True if the posterior is at learned settings."""
@@ -305,8 +298,6 @@ class LearnedModel:
         return arrays._replace(
             state=arrays.state.copy(), features=arrays.features.copy(), mean_spread=arrays.mean_spread.copy()
         )
-
-    # -------------------------------------------------------------- refreshing
 
     def _step(self, arrays: evidence.Model) -> None:
         """One fixed-point step over all arms; their data are up to date."""
@@ -389,8 +380,6 @@ class LearnedModel:
                 return
         empirical_bayes.rebuild(d1, d2, self.arrays, spent, budget)
 
-    # -------------------------------------------------------------- whole models
-
     def marginalise(self, slot: int) -> None:
         """Integrate an arm out of the data, at the settings in use."""
         d1, d2, state, arms = self.d1, self.d2, self.state, self.arrays.arms
@@ -464,8 +453,6 @@ class LearnedModel:
         mine.rows += theirs.rows
         mine.next = max(mine.next, mine.rows + 1)
 
-    # -------------------------------------------------------------- saving
-
     def blocks(self) -> dict[str, np.ndarray]:
         """Every array that is saved: the block of new arms, then those of arms in the order in which they learned."""
         slots = np.concatenate(([NEW_ARM], self.in_order)).astype(np.int64)
@@ -497,9 +484,6 @@ class LearnedModel:
             or not 0 <= state.cursor <= state.end < n
         ):
             raise FileError("the state of the refresh does not fit the arms: the file is corrupt")
-
-
-# ------------------------------------------------------------------ the estimator
 
 
 class LearnedRidge(OnlineEstimator):
@@ -557,8 +541,6 @@ class LearnedRidge(OnlineEstimator):
             f"{len(self.models[0].in_order)} have learned, {self.rounds} rows{shares}"
         )
 
-    # -------------------------------------------------------------- the models
-
     @property
     def arrays(self) -> tuple[evidence.Model, ...]:
         """The arrays of every model."""
@@ -591,8 +573,6 @@ class LearnedRidge(OnlineEstimator):
     def _clear(self, slot: int) -> None:
         for model in self.models:
             model.clear(slot)
-
-    # -------------------------------------------------------------- learning and reading
 
     def _learn_row(self, slot: int, x: FloatArray, z: FloatArray, reward: float) -> bool:
         models = self.models
@@ -690,8 +670,6 @@ class LearnedRidge(OnlineEstimator):
         data = self.models[0].arrays.data
         return multiplied_out(self, data.arm, data.shared, 0.0, arms)[:3]
 
-    # -------------------------------------------------------------- whole estimators
-
     def forget(self, arm: Hashable) -> None:
         """Drop an arm, with its own parameters integrated out at the present settings.
 
@@ -748,8 +726,6 @@ class LearnedRidge(OnlineEstimator):
         weights = self.weights[: memories.MODELS] * np.exp(logs - logs.max())
         share = other.rounds / (self.rounds + 1.0 + other.rounds)  # what so many shares of 1 / (t + 2) come to
         self.weights[: memories.MODELS] = (1.0 - share) * weights / weights.sum() + share * np.array(memories.SHARES)
-
-    # -------------------------------------------------------------- saving
 
     def _settings(self) -> dict[str, Any]:
         return self.settings

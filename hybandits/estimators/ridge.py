@@ -250,8 +250,6 @@ class HybridRidge(OnlineEstimator):
         f, h = slot * arrow.factor_size(self.d2, self.d1), slot * arrow.score_size(self.d2, self.d1)
         arrow.reset_block(self.arm_factor, f, self.arm_score, h, self.d2, self.d1, self.ridge)
 
-    # -------------------------------------------------------------- learning and reading
-
     def _learn_row(self, slot: int, x: FloatArray, z: FloatArray, reward: float) -> bool:
         learned: bool = arrow.learn_one(
             slot, x, z, reward, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
@@ -304,8 +302,6 @@ class HybridRidge(OnlineEstimator):
         v, b, w, _ = self.design(arms)
         return v - self.ridge * np.eye(self.d1), b, w - self.ridge * np.eye(self.d2)
 
-    # -------------------------------------------------------------- whole estimators
-
     def raise_ridge(self, ridge: float) -> None:
         """Raise lambda to a larger value, exactly as if it had been this large from the start."""
         ridge = checks.ridge(ridge)
@@ -357,8 +353,6 @@ class HybridRidge(OnlineEstimator):
     def sound(self) -> bool:
         return are_sound(*self._factors, self._used, self.d1, self.d2)
 
-    # -------------------------------------------------------------- saving
-
     def _settings(self) -> dict[str, Any]:
         return {"ridge": self.ridge}
 
@@ -380,9 +374,6 @@ class HybridRidge(OnlineEstimator):
         self._grow(len(arrays["pulls"]))
         for name in ("pulls", "arm_factor", "arm_score", "shared_factor", "shared_score"):
             put_back(name, getattr(self, name), arrays[name])
-
-
-# ------------------------------------------------------------------ factors
 
 
 def theta_of(shared_score: FloatArray, d1: int) -> FloatArray:

@@ -267,8 +267,6 @@ def _checked(interval: str, level: float) -> float:
     return checks.probability("level", level, "it is the share of intervals that hold the truth, e.g. 0.95")
 
 
-# ------------------------------------------------------------------ from sums to estimates
-
 Key = tuple[str, str]
 """The name of a policy and that of an estimator."""
 

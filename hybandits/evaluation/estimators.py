@@ -29,9 +29,6 @@ FEW, SCARCE = 5, 30
 """Effective rounds below which weighted estimates have no interval, and below which there is a warning."""
 
 
-# ------------------------------------------------------------------ terms and their sums
-
-
 class Terms(NamedTuple):
     """Terms of a policy in some rounds, one entry per round, from which estimators are made.
 
@@ -237,9 +234,6 @@ class LogSupport:
         return not self.rejection.rejects or self.rejection.keep <= self.survey.smallest * (1 + ROUNDING)
 
 
-# ------------------------------------------------------------------ records
-
-
 @dataclass(frozen=True)
 class Rule:
     """A condition on what the log says about a policy, and a message if it holds.
@@ -311,8 +305,6 @@ class Estimator:
         """Remarks for a reader of the estimate."""
         return [] if (reason := ROUGH.reason(policy)) is None else [reason]
 
-
-# ------------------------------------------------------------------ rules
 
 NO_CANDIDATE = Rule(
     lambda p: p.data.tally.silent,
@@ -416,9 +408,6 @@ def warnings_of(policy: LogSupport) -> tuple[str, ...]:
     if any(each.replayed and each.refusal(policy) is None for each in policy.estimators):
         rules += [SCARCE_MATCHES, UNEQUAL_LISTS]
     return tuple(reason for rule in rules if (reason := rule.reason(policy)) is not None)
-
-
-# ------------------------------------------------------------------ the estimators
 
 
 def _replay(t: Terms) -> tuple[FloatArray, FloatArray]:

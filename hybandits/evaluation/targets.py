@@ -244,9 +244,6 @@ def target_of(given: Target | Learning | Policy | str, view: View) -> Target | L
     return target
 
 
-# ------------------------------------------------------------------ on the command line
-
-
 def policy_for(view: View, spec: str, *, horizon: int, seed: int | None = None) -> Policy:
     """A new policy for the features and arms of a log, such as ``"hylinucb:ridge=2"`` or ``"softmax:Softmax"``."""
     name, settings = parse_policy(spec)
@@ -261,9 +258,6 @@ def target_for(
     if spec in saved:
         return Frozen(saved[spec])
     return _named_target(spec, view) or Learning(policy_for(view, spec, horizon=horizon, seed=seed))
-
-
-# ------------------------------------------------------------------ what a policy was fitted to
 
 
 def note_fit(policy: Policy, view: View, rounds: int) -> None:

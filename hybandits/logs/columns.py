@@ -41,9 +41,6 @@ MISSING_ARM, NO_CANDIDATE = "arm missing from the arms' file", "arm not among th
 _ROLES = ("arm", "reward", "time", "propensity", "candidates")
 
 
-# ------------------------------------------------------------------ the meaning of columns
-
-
 @dataclass(frozen=True, kw_only=True)
 class Mapping:
     """The meaning of the columns of a log; docs/logs.md explains each setting.
@@ -133,9 +130,6 @@ class Mapping:
         return list(dict.fromkeys([*named, *self.features]))
 
 
-# ------------------------------------------------------------------ categories
-
-
 class OneHot:
     """The columns of 0 and 1 of a categorical column: one per category, in the order of their names.
 
@@ -173,9 +167,6 @@ def one_hots(categories: dict[str, set[str]]) -> list[OneHot]:
             "categories into one, or leave it out"
         )
     return [OneHot(column, values) for column, values in categories.items()]
-
-
-# ------------------------------------------------------------------ the reader
 
 
 class KnownArms(NamedTuple):

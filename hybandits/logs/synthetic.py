@@ -114,8 +114,6 @@ class SyntheticLog:
         for name, least in {"rounds": 1, "pool": 3, "seed": 0}.items():
             checks.count(name, getattr(self, name), least=least, why="give a larger number")
 
-    # ------------------------------------------------------------------ the model
-
     @property
     def map(self) -> FeatureMap:
         """The map from u and v to x and z."""
@@ -202,8 +200,6 @@ class SyntheticLog:
         if self.features == "li":
             return np.zeros(len(own)), weights + own
         return (vectors * own).sum(axis=1), weights
-
-    # ------------------------------------------------------------------ the rounds
 
     @cached_property
     def _popular(self) -> FloatArray:

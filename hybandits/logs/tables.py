@@ -43,9 +43,6 @@ class Fault(NamedTuple):
     detail: str
 
 
-# ------------------------------------------------------------------ cells
-
-
 class Rows:
     """Consecutive rows of a table by wanted column, whose cells are taken as text, numbers, seconds or lists.
 
@@ -214,9 +211,6 @@ def _moment(text: str) -> float | None:
     except ValueError:
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-# ------------------------------------------------------------------ files
 
 
 def open_table(path: Path | str) -> TableFile:
