@@ -248,9 +248,12 @@ def evaluate(
             _note(f"{spec} does not say how its features are built: using --features {view.map.name}")
         stop = min(start + (rounds or view.log.rounds), view.log.rounds)
         targets.check_fitted(saved, view)
+        wanted = (
+            None if estimators is None else [word for word in estimators.lower().replace(" ", "").split(",") if word]
+        )
         plan = EvaluationPlan(
             view, {spec: targets.target_for(view, spec, saved=saved, horizon=stop, seed=seed) for spec in policy},
-            estimators=None if estimators is None else _words(estimators), interval=interval.value, level=level,
+            estimators=wanted, interval=interval.value, level=level,
             seed=seed, clip=clip, keep=keep, start=start, stop=stop,
             reward_range=reward_range,
         )  # fmt: skip
@@ -274,7 +277,3 @@ def evaluate(
 
 def _note(text: str) -> None:
     typer.echo(f"hybandits: {text}", err=True)
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(part.strip().lower() for part in text.split(",") if part.strip())

@@ -42,11 +42,6 @@ def rank(moments: FloatArray, *, rcond: float) -> int:
     """
     if moments.size == 0:
         return 0
-    values = np.linalg.eigvalsh(moments / np.outer(_sizes(moments), _sizes(moments)))
+    sizes = np.sqrt(np.where(np.diag(moments) > 0, np.diag(moments), 1.0))
+    values = np.linalg.eigvalsh(moments / np.outer(sizes, sizes))
     return int((values > rcond**2 * max(values[-1], 0.0)).sum()) if values[-1] > 0 else 0
-
-
-def _sizes(moments: FloatArray) -> FloatArray:
-    """Roots of the diagonal, 1 where that is 0: the sizes of the columns."""
-    sizes: FloatArray = np.sqrt(np.where(np.diag(moments) > 0, np.diag(moments), 1.0))
-    return sizes

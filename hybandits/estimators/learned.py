@@ -224,10 +224,6 @@ class LearnedModel:
         other.continue_from(self)
         return other
 
-    def sound(self, used: int) -> bool:
-        """Return whether all numbers of the slots used are those of positive definite matrices."""
-        return are_sound(*self.arrays.posterior[:4], used, self.d1, self.d2)
-
     @property
     def in_order(self) -> Slots:
         """The slots of arms that have learned, in the order in which they first did."""
@@ -682,7 +678,7 @@ class LearnedRidge(OnlineEstimator):
         super().forget(arm)
 
     def sound(self) -> bool:
-        return all(model.sound(self._used) for model in self.models)
+        return all(are_sound(*model.arrays.posterior[:4], self._used, self.d1, self.d2) for model in self.models)
 
     def merge(self, other: Self) -> None:
         """Merge the data of another estimator exactly, as if they had come later, and estimate the settings again.

@@ -6,13 +6,12 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hybandits.foundation.checks import plain_id
 from hybandits.foundation.files import write_atomically
 
 Packed = tuple[dict[str, Any], dict[str, np.ndarray]]
@@ -43,24 +42,14 @@ def arm_id(plain: Any) -> Hashable:
     raise FileError(f"the file names an arm {plain!r}, which is not a str, an int or a tuple: the file is corrupt")
 
 
-def plain_ids(arms: Iterable[Hashable]) -> list[Any]:
-    """Return every id as JSON can hold it; raise for the first that cannot be saved."""
-    return [plain_id(arm) for arm in arms]
-
-
 def arm_ids(plain: Any) -> list[Hashable]:
-    """Return the ids that `plain_ids` turned into this list."""
+    """Return the ids that `plain_id` turned into these."""
     if not isinstance(plain, list):
         raise FileError(f"the file's arms are a {type(plain).__name__}, expected a list: the file is corrupt")
     return [arm_id(part) for part in plain]
 
 
-def counter(name: str, value: Any) -> int:
-    """Return a count read from a file if it is a whole number from 0 to 2^53."""
-    return number_below(name, value, 2**53 + 1)
-
-
-def number_below(name: str, value: Any, limit: int) -> int:
+def counter(name: str, value: Any, limit: int = 2**53 + 1) -> int:
     """Return a whole number read from a file if it is at least 0 and below the limit."""
     if type(value) is not int or not 0 <= value < limit:
         raise FileError(f"{name} is {value!r}, expected a whole number from 0 to {limit - 1}: the file is corrupt")

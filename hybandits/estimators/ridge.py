@@ -134,7 +134,7 @@ class OnlineEstimator(ArmTable):
         """Return the whole state as a header that JSON can hold and plain arrays."""
         header: dict[str, Any] = {"d1": self.d1, "d2": self.d2, "rounds": self.rounds, **self._settings()}
         if ids:
-            header["arms"] = policy_file.plain_ids(self._slots)
+            header["arms"] = [*map(checks.plain_id, self._slots)]
         return header, self._arrays(np.fromiter(self._slots.values(), np.int64, self.known))
 
     @classmethod

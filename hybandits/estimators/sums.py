@@ -104,7 +104,7 @@ class RunningSums(ArmTable):
     def pack(self) -> Packed:
         """Return the whole state as a header and arrays, free slots included: sums are taken in the order of slots."""
         slots = np.fromiter(self._slots.values(), np.int64, len(self._slots))
-        header = {"arms": policy_file.plain_ids(self._slots), "rounds": self.rounds, "free": list(self._free)}
+        header = {"arms": [*map(checks.plain_id, self._slots)], "rounds": self.rounds, "free": list(self._free)}
         n = self._used
         arrays = {"own": self.own[:n].copy(), "pulls": self.pulls[:n].copy(), "slots": slots}
         return header, {**arrays, "shared": self.shared.copy()}

@@ -62,14 +62,6 @@ class Parameters(NamedTuple):
     beta: dict[str, FloatArray]
 
 
-class _DrawnRounds(NamedTuple):
-    """Rounds as drawn: places shown, clicks, and users in the units of the file."""
-
-    shown: np.ndarray
-    clicks: np.ndarray
-    users: np.ndarray
-
-
 @dataclass(frozen=True, kw_only=True)
 class SyntheticLog:
     """A click log from a known model; everything in it is a function of the settings and the seed.
@@ -208,8 +200,8 @@ class SyntheticLog:
         popular[0] = 1.0
         return popular
 
-    def _draw(self, block: int) -> _DrawnRounds:
-        """The rounds of a block, which begins with round BLOCK * block."""
+    def _draw(self, block: int) -> tuple[np.ndarray, ...]:
+        """Places shown, clicks and users, in the units of the file, of a block that begins with round BLOCK * block."""
         random = self._random(_ROUNDS, block)
         first = block * BLOCK
         n = min(BLOCK, self.rounds - first)
@@ -225,7 +217,7 @@ class SyntheticLog:
         articles = np.concatenate([listed for _, listed in self.schedule])[(np.cumsum(sizes) - sizes)[pools] + shown]
         offsets, weights = self._weights
         means = offsets[articles] + np.einsum("ij,ij->i", weights[articles], vectors)
-        return _DrawnRounds(shown, (random.random(n) < means).astype(np.uint8), users)
+        return shown, (random.random(n) < means).astype(np.uint8), users
 
     def _pool_text(self, listed: list[int]) -> bytes:
         """The candidates, as they end a line."""

@@ -132,7 +132,8 @@ class Rows:
         """A column as seconds since 1970; NO_TIME where a cell is empty."""
         column = self.columns[name]
         if pa.types.is_temporal(column.type):
-            values = _seconds_of(column)
+            microseconds = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).fill_null(0).to_numpy()
+            values = np.where(_nulls(column), np.nan, np.floor_divide(microseconds, 10**6))
         elif is_text(column.type):
             text = self.text(name, optional=True)
             values, unparsable = _each(text, _moment)
@@ -174,12 +175,6 @@ def _nulls(column: pa.Array) -> np.ndarray:
 
 def _floats(column: pa.Array) -> FloatArray:
     return np.asarray(column.fill_null(math.nan).to_numpy(zero_copy_only=False), np.float64)
-
-
-def _seconds_of(column: pa.Array) -> FloatArray:
-    """Timestamps or dates as whole seconds, rounded down; NaN where a cell is empty."""
-    microseconds = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
-    return np.where(_nulls(column), np.nan, np.floor_divide(microseconds.fill_null(0).to_numpy(), 10**6))
 
 
 def _each(text: pa.Array, parse: Callable[[str], float | None]) -> tuple[FloatArray, np.ndarray]:

@@ -716,7 +716,7 @@ class Policy(ABC):
                 start = name + "."
                 parts[name] = part, {k[len(start) :]: v for k, v in arrays.items() if k.startswith(start)}
             policy = kind._restore(header["config"], parts)
-            policy._key = policy_file.number_below("key", header["random"]["key"], 2**63)
+            policy._key = policy_file.counter("key", header["random"]["key"], 2**63)
             policy._decisions = policy_file.counter("decisions", header["random"]["decisions"])
             policy.notes = dict(header.get("notes", {}))
         except FileError:

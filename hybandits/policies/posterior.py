@@ -28,17 +28,6 @@ APART = 5.0
 """Standard deviations of a difference beyond which a candidate is taken never to be the best in a draw."""
 
 
-def checked_memory(memory: Memory) -> Memory:
-    if memory is None or memory == AUTO:
-        return memory
-    remedy = 'pass a number of rounds, "auto" to choose among memories, or None to never forget'
-    if isinstance(memory, str):
-        raise ValueError(f"memory must be a number, 'auto' or None, got {memory!r}: {remedy}")
-    if not 1.0 <= checks.real("memory", memory) <= 1e15:
-        raise ValueError(f"memory must lie between 1 and 1e15 rounds, got {memory!r}: {remedy}")
-    return float(memory)
-
-
 class PosteriorPolicy(RidgePolicy):
     """A policy that chooses from the posterior of the hybrid model; subclasses name the rule.
 
@@ -65,7 +54,14 @@ class PosteriorPolicy(RidgePolicy):
         for name, value in (("noise", self.noise), ("scale", self.scale)):
             if value is not None and not 1e-50 <= value <= 1e50:
                 raise ValueError(f"{name} must lie between 1e-50 and 1e50, got {value!r}: rescale the rewards")
-        self.memory = checked_memory(memory)
+        self.memory: Memory = memory
+        if memory is not None and memory != AUTO:
+            remedy = 'pass a number of rounds, "auto" to choose among memories, or None to never forget'
+            if isinstance(memory, str):
+                raise ValueError(f"memory must be a number, 'auto' or None, got {memory!r}: {remedy}")
+            if not 1.0 <= checks.real("memory", memory) <= 1e15:
+                raise ValueError(f"memory must lie between 1 and 1e15 rounds, got {memory!r}: {remedy}")
+            self.memory = float(memory)
         ridge = 1.0
         if self.scale is not None:
             if self.noise is None or self.memory is not None:

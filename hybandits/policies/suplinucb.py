@@ -110,14 +110,9 @@ class SupLinUCB(Policy):
         self._skipped = 0
 
     def _use(self, levels: list[HybridRidge]) -> None:
-        self._levels = levels
+        self.levels = levels
         self._table = levels[0]  # it knows all arms
         self._all: HybridRidge | None = None
-
-    @property
-    def levels(self) -> list[HybridRidge]:
-        """The estimators, that of level 1 first."""
-        return self._levels
 
     def width_factor(self, arms_met: int) -> float:
         """Return alpha once this many arms have been met."""
@@ -135,7 +130,7 @@ class SupLinUCB(Policy):
         x, z, arms, _ = candidates
         alpha = self.width_factor(self._table.known + self._table.unmet(arms))
         left, count = np.arange(len(arms)), len(arms)
-        for s, level in enumerate(self._levels, start=1):
+        for s, level in enumerate(self.levels, start=1):
             index, receipt, mean, width, count = decisions.walk_level(
                 s, x, z, level.lookup(arms), left, count, alpha, self.least, level.arm_score, level.shared_score,
                 level.ridge, self.explore == "first",
@@ -158,8 +153,8 @@ class SupLinUCB(Policy):
         if receipt is None:
             return None
         level = checks.count("receipt", receipt, least=0, why="pass choice.receipt, the level of the choice")
-        if level > len(self._levels):
-            raise ValueError(f"receipt must be at most {len(self._levels)}, got {receipt!r}: pass choice.receipt")
+        if level > len(self.levels):
+            raise ValueError(f"receipt must be at most {len(self.levels)}, got {receipt!r}: pass choice.receipt")
         return level
 
     def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None:
@@ -175,16 +170,16 @@ class SupLinUCB(Policy):
             if level == 0:
                 self._skipped += 1
             else:
-                self._levels[level - 1].warned_of_twin |= level > 1  # the first level tells for all of them
-                self._levels[level - 1].learn(arm, x[i], z[i], values[i])
+                self.levels[level - 1].warned_of_twin |= level > 1  # the first level tells for all of them
+                self.levels[level - 1].learn(arm, x[i], z[i], values[i])
         self._all = None
 
     def _together(self) -> HybridRidge:
         """One estimator with the data of all levels."""
         if self._all is None:
             self._all = HybridRidge(d1=self.d1, d2=self.d2, ridge=self.ridge)
-            self._all.warned_of_twin = self._levels[0].warned_of_twin
-            for level in self._levels:
+            self._all.warned_of_twin = self.levels[0].warned_of_twin
+            for level in self.levels:
                 self._all.merge(level)
         return self._all
 
@@ -205,30 +200,30 @@ class SupLinUCB(Policy):
 
     @property
     def rounds(self) -> int:
-        return self._skipped + sum(level.rounds for level in self._levels)
+        return self._skipped + sum(level.rounds for level in self.levels)
 
     @synchronized
     def forget(self, arm: Hashable) -> None:
         super().forget(arm)
-        for level in self._levels[1:]:
+        for level in self.levels[1:]:
             if level.knows(arm):
                 level.forget(arm)
         self._all = None
 
     def _merge(self, other: Self) -> None:
-        for mine, theirs in zip(self._levels, other._levels, strict=True):
+        for mine, theirs in zip(self.levels, other.levels, strict=True):
             mine.merge(theirs)
         self._skipped += other._skipped
         self._all = None
 
     def _pack_parts(self) -> dict[str, Packed]:
-        parts = {f"level{s}": level.pack() for s, level in enumerate(self._levels, start=1)}
+        parts = {f"level{s}": level.pack() for s, level in enumerate(self.levels, start=1)}
         parts["skipped"] = ({"rows": self._skipped}, {})
         return parts
 
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
         self._skipped = counter("skipped", parts["skipped"][0]["rows"])
-        levels = [HybridRidge.unpack(*parts[f"level{s}"]) for s in range(1, len(self._levels) + 1)]
+        levels = [HybridRidge.unpack(*parts[f"level{s}"]) for s in range(1, len(self.levels) + 1)]
         if any((level.d1, level.d2, level.ridge) != (self.d1, self.d2, self.ridge) for level in levels):
             raise FileError("the levels' shape or ridge does not fit the policy's: the file is corrupt")
         self._use(levels)

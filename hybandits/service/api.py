@@ -24,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from hybandits.foundation.checks import nearest
 from hybandits.kernels.decisions import with_floor
+from hybandits.service import page as dashboard
 from hybandits.service.access import Tokens, header
 from hybandits.service.commands import (
     LONGEST,
@@ -46,7 +47,6 @@ from hybandits.service.commands import (
 )
 from hybandits.service.log import ARMS, Arm, EventRows, Reward, StoreError, Value, decode_ids
 from hybandits.service.metrics import Metrics
-from hybandits.service.page import page_response
 from hybandits.service.view import View, Views
 from hybandits.service.writer import Writer
 
@@ -311,8 +311,9 @@ async def page(service: Service, scope: Scope) -> Response:
     except Refused as refused:
         if refused.status != 401:
             raise
-        return page_response(None, refused=header(scope, b"authorization") is not None)
-    return page_response(await service.views.newest())
+        asking = dashboard.page(None, refused=header(scope, b"authorization") is not None)
+        return Response(asking, 401, {**dashboard.headers(), **HEADERS[401]}, "text/html")
+    return Response(dashboard.page(await service.views.newest()), 200, dashboard.headers(), "text/html")
 
 
 @endpoint("GET", "/v1/view", {200: View})

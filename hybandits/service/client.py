@@ -80,9 +80,8 @@ class AsyncClient:
         """Close the connections."""
         await self._http.aclose()
 
-    async def _send(self, **request: Any) -> httpx.Response:
-        response: httpx.Response = await self._http.request(**request)
-        return response
+    async def _send(self, **request: Any) -> Any:
+        return await self._http.request(**request)
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -166,9 +165,8 @@ class _Blocking(AsyncClient):
 
     _kind = httpx.Client
 
-    async def _send(self, **request: Any) -> httpx.Response:
-        response: httpx.Response = self._http.request(**request)
-        return response
+    async def _send(self, **request: Any) -> Any:
+        return self._http.request(**request)
 
     async def _sleep(self, seconds: float) -> None:
         time.sleep(seconds)

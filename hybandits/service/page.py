@@ -17,7 +17,6 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
-from starlette.responses import Response
 
 from hybandits.service.view import ENOUGH, LEVEL, Curves, Estimate, View
 
@@ -32,15 +31,8 @@ WIDTH, HEIGHT, LINES = 1000, 300, 4
 """Coordinates of figures, and the number of horizontal lines above the lowest."""
 
 
-def page_response(view: View | None, *, refused: bool = False) -> Response:
-    """Return the dashboard, or without a view the form for the token; `refused`: one was sent and is wrong."""
-    if view is None:
-        return Response(page(None, refused=refused), 401, {**headers(), "www-authenticate": "Bearer"}, "text/html")
-    return Response(page(view), 200, headers(), "text/html")
-
-
 def page(view: View | None, *, refused: bool = False) -> str:
-    """Return the whole page; without a view it asks for the token."""
+    """Return the dashboard, or without a view the form for the token; `refused`: one was sent and is wrong."""
     return (
         _templates()
         .get_template("page.html")
@@ -81,7 +73,8 @@ def content(view: View) -> str:
 
 def headers() -> dict[str, str]:
     """Return the headers of the page."""
-    script, style = (_digest(_text(name)) for name in ("page.js", "page.css"))
+    digests = (hashlib.sha256(_text(name).encode()).digest() for name in ("page.js", "page.css"))
+    script, style = (f"sha256-{base64.b64encode(digest).decode()}" for digest in digests)
     return {
         "content-security-policy": (
             f"default-src 'none'; script-src '{script}'; style-src '{style}'; connect-src 'self'; img-src data:; "
@@ -96,10 +89,6 @@ def headers() -> dict[str, str]:
 @cache
 def _text(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 @cache

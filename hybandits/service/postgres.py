@@ -61,17 +61,14 @@ class PostgresStore(Store):
             if self._fetch("SELECT to_regclass('version')") == [(None,)]:
                 if not create:
                     raise StoreError(f"There is no log in {self.name}: {START}")
-                self._make_tables()
+                schema = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self.bandit)).as_string()
+                tables = TABLES.format(integer="bigint", blob="bytea", table="", schema=SCHEMA)
+                self._fetch(f"BEGIN; SELECT pg_advisory_xact_lock({self._lock}); {schema}; {tables} COMMIT")
             with self.writing():  # a server that can lose commits is refused
                 self._check_version(create)
         except BaseException:
             self.close()
             raise
-
-    def _make_tables(self) -> None:
-        schema = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self.bandit)).as_string()
-        tables = TABLES.format(integer="bigint", blob="bytea", table="", schema=SCHEMA)
-        self._fetch(f"BEGIN; SELECT pg_advisory_xact_lock({self._lock}); {schema}; {tables} COMMIT")
 
     def _among(self, values: Values) -> tuple[str, Values]:
         return "= ANY(?)", [list(values)]

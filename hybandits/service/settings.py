@@ -159,8 +159,16 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
 
     def make(self, name: str) -> Policy:
         """Return one of the policies, new."""
-        features = self.features
-        policy = _build_policy(self.policies[name], features, key_of_seed(self.seed, stream_of(name)) >> 1)
+        features, (kind, settings) = self.features, parse_policy(self.policies[name])
+        for inner, each in nested_policies(kind, settings):
+            given = each.get("exploration")
+            if issubclass(policy_class(inner), HyRan | SupLinUCB):
+                wrong = f"{inner} cannot serve, because what it learns depends on who asked"
+                raise ValueError(f"{wrong}: use HyIDS, HyThompson or HyLinUCB")
+            if isinstance(given, Mapping) and given.get("kind") == "AsWritten":
+                raise ValueError("exploration AsWritten cannot serve, because it needs the horizon: use SelfNormalised")
+        seed = key_of_seed(self.seed, stream_of(name)) >> 1
+        policy = make_policy(kind, settings, d1=features.d1, d2=features.d2, arms=1, horizon=2, seed=seed)
         features.attach(policy)
         return policy
 
@@ -193,15 +201,3 @@ def seconds(name: str, value: object) -> float:
     if isinstance(value, str):
         raise ValueError(f'{name} must be a length of time, got {value!r}: write "90s", "30m", "12h" or "7d"')
     return checks.positive(name, value, 'it is a length of time: write "90s", "30m", "12h" or "7d"')
-
-
-def _build_policy(spec: str, features: Features, seed: int) -> Policy:
-    kind, settings = parse_policy(spec)
-    for name, each in nested_policies(kind, settings):
-        given = each.get("exploration")
-        if issubclass(policy_class(name), HyRan | SupLinUCB):
-            wrong = f"{name} cannot serve, because it learns from its own choices only"
-            raise ValueError(f"{wrong}: use HyIDS, HyThompson or HyLinUCB")
-        if isinstance(given, Mapping) and given.get("kind") == "AsWritten":
-            raise ValueError("exploration AsWritten cannot serve, because it needs the horizon: use SelfNormalised")
-    return make_policy(kind, settings, d1=features.d1, d2=features.d2, arms=1, horizon=2, seed=seed)

@@ -41,22 +41,11 @@ class Comparison(msgspec.Struct, frozen=True):
     difference: Estimate
 
 
-def live_rewards(summary: Summary, terms: Sequence[Terms]) -> list[Estimate]:
-    """Return estimates of rewards that the live policy had, from their sums."""
-    return _estimates(summary, terms, ((1.0, _TAIL), (1.0, _TAIL)))
-
-
 def compared(summary: Summary, sums: Compared, weights: Largest) -> Comparison:
     """Compare a policy that did not decide with the live policy."""
-    (value,) = weighted(summary, [sums.value], weights)
-    (difference,) = weighted(summary, [sums.difference], weights, difference=True)
+    (value,) = estimate_rewards(summary, [sums.value], weights)
+    (difference,) = estimate_rewards(summary, [sums.difference], weights, difference=True)
     return Comparison(value, difference)
-
-
-def weighted(summary: Summary, terms: Sequence[Terms], weights: Largest, *, difference: bool = False) -> list[Estimate]:
-    """Return estimates of rewards that count with weights, or of differences from the live policy, from their sums."""
-    upper = growing_scale(weights.first, weights.ever, _TAIL) if weights.first else (1.0, _TAIL)
-    return _estimates(summary, terms, ((2.0 if difference else 1.0, _TAIL), upper), difference=difference)
 
 
 def so_far(terms: Sequence[Terms]) -> list[Terms]:
@@ -65,10 +54,12 @@ def so_far(terms: Sequence[Terms]) -> list[Terms]:
     return [Terms(*each) for each in zip(n.tolist(), total.tolist(), spread.tolist(), strict=True)]
 
 
-def _estimates(
-    summary: Summary, terms: Sequence[Terms], sides: tuple[tuple[float, float], ...], *, difference: bool = False
+def estimate_rewards(
+    summary: Summary, terms: Sequence[Terms], weights: Largest | None = None, *, difference: bool = False
 ) -> list[Estimate]:
-    """Return means and bounds; `sides` are the largest distance below and above a guess, each with its error rate."""
+    """Estimate the live policy's rewards from their sums or, with weights, another's, or its difference from them."""
+    upper = growing_scale(weights.first, weights.ever, _TAIL) if weights is not None and weights.first else (1.0, _TAIL)
+    sides = (2.0 if difference else 1.0, _TAIL), upper  # the largest distance below and above a guess, and error rates
     n, total, spread = (np.array([getattr(each, name) for each in terms], float) for name in ("n", "total", "spread"))
     start, end = summary.rewards or (0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -190,7 +181,7 @@ def make_view(writer: Writer, refusals: Mapping[str, int] | None = None) -> View
         rewards=summary.reward.n,
         open=summary.decisions - summary.reward.n,
         late=summary.late,
-        reward=live_rewards(summary, [summary.reward])[0],
+        reward=estimate_rewards(summary, [summary.reward])[0],
         uniform=compared(summary, summary.uniform, summary.uniform_weights),
         challengers=challengers,
         arms=_arms(summary, active),
@@ -210,7 +201,7 @@ def _last_row(writer: Writer) -> int | None:
 def _arms(summary: Summary, active: set[str]) -> list[ArmView]:
     sums = {arm: ArmSums() for arm in active} | summary.arms
     ids = heapq.nsmallest(ARMS, sums, key=lambda arm: (-sums[arm].decisions, arm))
-    rewards = live_rewards(summary, [sums[arm].reward for arm in ids])
+    rewards = estimate_rewards(summary, [sums[arm].reward for arm in ids])
     total = max(1, summary.decisions)
     return [
         ArmView(arm, arm in active, sums[arm].decisions, sums[arm].decisions / total, reward)
@@ -227,8 +218,8 @@ def _curves(summary: Summary) -> Curves:
     return Curves(
         start=start / 1e6,
         ends=[(start + (number + 1) * width) / 1e6 for number in bins],
-        live=live_rewards(summary, so_far([each.reward for each in bins.values()])),
-        uniform=weighted(summary, so_far([each.uniform for each in bins.values()]), summary.uniform_weights),
+        live=estimate_rewards(summary, so_far([each.reward for each in bins.values()])),
+        uniform=estimate_rewards(summary, so_far([each.uniform for each in bins.values()]), summary.uniform_weights),
     )
 
 

@@ -29,6 +29,7 @@ from hybandits import (
 )
 from hybandits.estimators import policy_file
 from hybandits.estimators.exploration import Exploration
+from hybandits.foundation import checks
 from hybandits.policies.by_name import import_class
 from tests.support.own_classes import write_softmax
 
@@ -196,14 +197,14 @@ class Colour(StrEnum):
      np.float32(3), Colour.RED],
 )  # fmt: skip
 def test_ids_survive(arm: Any) -> None:
-    loaded = policy_file.arm_id(json.loads(json.dumps(policy_file.plain_id(arm))))
+    loaded = policy_file.arm_id(json.loads(json.dumps(checks.plain_id(arm))))
     assert {loaded: "found"}[arm] == "found"
 
 
 @pytest.mark.parametrize("arm", [None, 2.5, math.inf, b"a", UUID(int=7), frozenset(), ("a", 1.5), ("a", None)])
 def test_other_ids_are_refused(arm: Any) -> None:
     with pytest.raises(TypeError, match="cannot be saved: use str, int or tuples"):
-        policy_file.plain_id(arm)
+        checks.plain_id(arm)
 
 
 def test_exploration_of_the_users_own_cannot_be_saved_but_works(tmp_path: Path) -> None:

@@ -8,13 +8,13 @@ from scipy import stats
 
 from hybandits.service import view as estimates
 from hybandits.service.summary import Compared, Largest, Summary, Terms
-from hybandits.service.view import Estimate, compared, live_rewards, so_far, weighted
+from hybandits.service.view import Estimate, compared, estimate_rewards, so_far
 from hybandits.statistics import bernstein
 from tests.support.service_rows import KnownArms, decision
 
 
 def live_reward(summary: Summary) -> Estimate:
-    return live_rewards(summary, [summary.reward])[0]
+    return estimate_rewards(summary, [summary.reward])[0]
 
 
 def of(terms: list[float], ends: tuple[float, float] | None = (0.0, 1.0)) -> Terms:
@@ -109,10 +109,12 @@ def test_stretches_of_time_are_estimated_as_sums_so_far() -> None:
         drawn = decision(event=str(t))
         summary.decided(drawn)
         summary.learned(t * 500_000, drawn, float(random.random() < 0.3))
-    curve = live_rewards(summary, so_far([each.reward for each in summary.bins.values()]))
+    curve = estimate_rewards(summary, so_far([each.reward for each in summary.bins.values()]))
     assert curve[-1].n == 60
     assert curve[-1].low == pytest.approx(live_reward(summary).low)
-    uniform = weighted(summary, so_far([each.uniform for each in summary.bins.values()]), summary.uniform_weights)
+    uniform = estimate_rewards(
+        summary, so_far([each.uniform for each in summary.bins.values()]), summary.uniform_weights
+    )
     assert uniform[-1].high == pytest.approx(compared(summary, summary.uniform, summary.uniform_weights).value.high)
 
 
@@ -121,6 +123,6 @@ def test_nothing_is_said_where_nothing_is_known() -> None:
         assert live_reward(summary) == estimates.Estimate(0, None, None, None)
         comparison = compared(summary, summary.uniform, summary.uniform_weights)
         assert comparison.difference.low is None
-        assert live_rewards(summary, so_far([])) == []
+        assert estimate_rewards(summary, so_far([])) == []
     few = Summary(reward=of([1.0, 2.0, 4.0], None))
     assert (live_reward(few).mean, live_reward(few).low) == (pytest.approx(7 / 3), None)
