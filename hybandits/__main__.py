@@ -1,7 +1,5 @@
 """The command `hybandits`: its commands by name. `python -m hybandits` is the same."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

@@ -4,8 +4,6 @@ An engine maps a function over tasks and yields the results as they finish; it i
 give the same results: see `Engine` for the conditions on the function.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -6,8 +6,6 @@
 - `bernstein` and `asymptotic_radius`: confidence sequences, which hold at all times at once.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple

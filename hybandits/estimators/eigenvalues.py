@@ -4,8 +4,6 @@ A matrix of second moments is a sum of rows a a', with or without a ridge. The p
 eigenvalue grows with the number of rows, and that x and z of an arm are uncorrelated.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

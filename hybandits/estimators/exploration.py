@@ -7,8 +7,6 @@ They depend on how the policy reduces the hybrid problem:
     "disjoint"  one problem of dimension d1 + d2 per arm (DisLinUCB), t counted per arm
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields

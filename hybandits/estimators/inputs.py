@@ -1,7 +1,5 @@
 """Checks of what a call is passed: features, ids and rewards; features that make no difference."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The interface between policies and their estimators: a reward model implements `Estimator`."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 

@@ -1,7 +1,5 @@
 """Policy files: one .npz per policy, with a JSON header beside plain arrays and without pickle."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

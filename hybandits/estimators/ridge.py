@@ -1,7 +1,5 @@
 """HybridRidge: the ridge estimate of (theta, beta_1, .., beta_K), updated row by row."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A summary of a log: rounds and arms over time, rewards, propensities, and features."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 

@@ -217,9 +217,6 @@ def unfold(code, du, groups, triangles, group_vector, vectors, x, z, reward):  #
             reward[t] = triangle[k, m - 1]
 
 
-# ------------------------------------------------------------------ collecting, on any engine
-
-
 def collect_part(task: Part, report: Report) -> PackedStatistics:
     view = view_of(task.view)
     statistics = Statistics(view)
@@ -247,9 +244,6 @@ def collect(
     for part in in_order(engine or SerialEngine(), collect_part, parts_of(view, start, stop), progress):
         statistics.merge(part)
     return statistics
-
-
-# ------------------------------------------------------------------ models
 
 
 class Fitted(NamedTuple):
@@ -348,9 +342,6 @@ def ridge_model(statistics: Statistics, *, ridge: float = 1.0) -> tuple[RewardMo
         if name in known:
             beta[i] = estimator.beta(name)
     return RewardModel(map=view.map, theta=estimator.theta, beta=beta, names=view.names), estimator
-
-
-# ------------------------------------------------------------------ policies
 
 
 def warm_start(policy: Policy, statistics: Statistics) -> None:

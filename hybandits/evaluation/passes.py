@@ -15,8 +15,6 @@ phi_s' (theta, beta)_-h + c_s - mean(c), where
 This is right if rewards are linear in the features. If they are not, dm is biased: compare dm with dr.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
@@ -63,8 +61,6 @@ def survey_part(task: LogPart, report: Report) -> Survey:
         report(batch.rounds)
     return survey
 
-
-# ------------------------------------------------------------------ terms
 
 ROUND = np.dtype([(name, float) for name in ("total", "match", "direct", "within", "shown")])
 """The output of `add_choices` per round: sum of pi, pi(shown), and means by the model."""
@@ -189,9 +185,6 @@ def add_up(columns, block, fold, sums):  # type: ignore[no-untyped-def]
             sums[block[t], fold[t], c] += columns[t, c]
 
 
-# ------------------------------------------------------------------ the model of the rewards
-
-
 def fold_part(task: LogPart, report: Report) -> list[PackedStatistics]:
     """The statistics of every fold."""
     view, (_, start, stop) = view_of(task.part.view), task.part
@@ -228,9 +221,6 @@ def stacked(models: Sequence[RewardModel], view: View) -> tuple[FloatArray, Floa
     """`RewardModel.per_group` of several models: weights (models, groups, m) and constants (models, groups)."""
     per_model = [model.per_group(view) for model in models]
     return np.stack([weights for weights, _ in per_model]), np.stack([constant for _, constant in per_model])
-
-
-# ------------------------------------------------------------------ the influence of a row on dm
 
 
 @kernel

@@ -13,8 +13,6 @@ A policy that does not learn needs no draws: its rounds are weighted by the chan
 the seed and of the number of the round in the log, and the same for all policies.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

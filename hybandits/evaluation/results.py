@@ -1,7 +1,5 @@
 """The result of an evaluation: estimates, differences and diagnostics, all fit for JSON."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Policies to evaluate: fixed ones, as choice probabilities in every round, and policies that learn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable

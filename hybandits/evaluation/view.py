@@ -1,7 +1,5 @@
 """A log as rounds to play: which arms its candidates are, and their features."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks of arguments. Every error names the fault, the value and the remedy."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import math

@@ -1,7 +1,5 @@
 """Compilation of kernels, and the notice printed when it begins."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

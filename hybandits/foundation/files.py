@@ -4,8 +4,6 @@ A file is written as `.NAME.PROCESS-THREAD.part` and renamed when it is complete
 can be removed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib

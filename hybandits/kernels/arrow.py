@@ -31,8 +31,6 @@ the columns 0..min(4b+4, d)-1, C's panel b has the rows 4b..4b+3 (of d1) and all
 The blocks of all arms lie one after another in one flat array; that of slot s starts at s * size.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -73,9 +71,6 @@ BLOCK = 64
 """The number of candidates that go through both stages of scoring together; a multiple of four."""
 
 
-# ------------------------------------------------------------------ sizes
-
-
 @kernel
 def triangle_size(d):
     """The length of the panels of a lower triangular d x d matrix."""
@@ -93,9 +88,6 @@ def factor_size(d, m):
 def score_size(d, m):
     """The length of the score block (q, L, C) of dimension d with m columns beside it."""
     return d + triangle_size(d) + 4 * ((m + 3) // 4) * d
-
-
-# ------------------------------------------------------------------ one block
 
 
 @kernel
@@ -353,9 +345,6 @@ def remove_row(factor, f, score, h, d, m, row, rhs):
     return rhs
 
 
-# ------------------------------------------------------------------ learning
-
-
 @kernel
 def learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
     """Rotate (z, x | r) into the arm's block and the rest into the shared block: O((d1 + d2)^2), whatever K is.
@@ -413,9 +402,6 @@ def learn_one(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, s
         return False
     learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds)
     return True
-
-
-# ------------------------------------------------------------------ scoring
 
 
 @kernel
@@ -712,9 +698,6 @@ def score_rows(x, z, slots, arm_score, shared_score, ridge, mean, width):
     return True
 
 
-# ------------------------------------------------------------------ parameters and the posterior
-
-
 @kernel
 def transpose_times(score, h, d, v, out):
     """out = L' v; with v = q this is R^-1 q."""
@@ -751,9 +734,6 @@ def arm_parameters(score, h, d1, d2, theta, beta):
             for i in range(min(4, d1 - 4 * b)):
                 beta[k] -= score[o + i] * theta[4 * b + i]
             o += 4
-
-
-# ------------------------------------------------------------------ whole estimators
 
 
 @kernel

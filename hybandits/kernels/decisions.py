@@ -8,8 +8,6 @@ mask (B, n), or (0, 0) if every row is a candidate. Kernels decide for the rows 
 a batch, and return the first row whose numbers are not finite, -1 if there is none.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 
@@ -285,9 +283,6 @@ def draw_places(own, floor, key, purpose, decisions, chances, places):
         places[b] = place_drawn(chances[b], uniform(key, purpose, decisions[b]))
 
 
-# ------------------------------------------------------------------ rules of either kind
-
-
 @kernel
 def decide_by_ridge(policy, x, z, slots, rounds, key, keyed, decision, chances):
     """`decide` for a `RidgeRule`."""
@@ -322,9 +317,6 @@ def decide(policy, x, z, slots, rounds, key, keyed, decision, chances):
     rounds: rewards learned so far; key, keyed and decision: see `choose_uniform`. chances: for INFORMATION, the
     probabilities of all candidates are written here; empty if they are not wanted.
     """
-
-
-# ------------------------------------------------------------------ many decisions
 
 
 @kernel

@@ -12,8 +12,6 @@ A kernel is compiled together with all kernels that it calls. Kernels that learn
 to continue, and `estimators.learned` continues it.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -92,9 +90,6 @@ def count_row(row, d1, d2, reward, state, features):
     return new
 
 
-# ------------------------------------------------------------------ forgetting
-
-
 @kernel
 def fade_entries(factor, start, size, by):
     """Multiply entries of a factor; those below FAINT become 0."""
@@ -156,9 +151,6 @@ def fade_arms(slots, d1, d2, model):
     """`fade_arm` of several arms."""
     for slot in slots:
         fade_arm(slot, d1, d2, model)
-
-
-# ------------------------------------------------------------------ rebuilding the posterior factors
 
 
 @kernel
@@ -314,9 +306,6 @@ def apply_settings(d1, d2, model):
     set_prior_triangle(ridge[d1:], model.mean_spread, model.prior)
 
 
-# ------------------------------------------------------------------ learning
-
-
 @kernel
 def rows_between(state):
     """Rows until the next refresh: a quarter or half of those learned, and at most a quarter of the memory."""
@@ -421,9 +410,6 @@ def learn_flat(slot, x, z, reward, arrays):
     return learn_with_settings(slot, x, z, reward, as_model(arrays))
 
 
-# ------------------------------------------------------------------ whole models
-
-
 @kernel
 def add_data(slots, x, z, rewards, model):
     """Rotate rows into the data factors, and nothing else."""
@@ -496,9 +482,6 @@ def marginalise(slot, d1, d2, model):
     reflect_rows(data.dropped, start, data.dropped_rhs, start, p, start, rows, start, count, p, q)
     for k in range(count):
         state.residual += q[k] * q[k]
-
-
-# ------------------------------------------------------------------ scoring
 
 
 @kernel

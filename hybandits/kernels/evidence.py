@@ -14,8 +14,6 @@ factors without any ridge (`empirical_bayes` keeps them) and adds them to the pr
 is ever subtracted.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 
@@ -137,9 +135,6 @@ FLOOR_SCALE, CEILING_SCALE = 1e-8, 1e12
 """Bounds of the variances of parameters, in units of their centres."""
 UNINFORMED = 2.0**500
 """The ridge of a feature whose parameter stays 0, whatever the feature's units."""
-
-
-# ------------------------------------------------------------------ the prior
 
 
 @kernel
@@ -290,9 +285,6 @@ def set_ridges(state, features, d1, ridge, g):
             g[k - d1] = common
 
 
-# ------------------------------------------------------------------ rows of factors
-
-
 @kernel
 def gather_rows(factor, f, rhs, h, d1, d2, rows, at, own, shared, q):
     """The rows of an arm's [R_i | T_i | q_i] that are not 0, dense and one after another from rows[at] on.
@@ -415,9 +407,6 @@ def reflect_triangle(factor, rhs, p, other, other_rhs, d):
     left = other_rhs.copy()
     reflect_rows(factor, start, rhs, start, p, start, rows, start, d, p, left)
     return dot(left, start, left, start, d)
-
-
-# ------------------------------------------------------------------ the step
 
 
 @kernel

@@ -1,7 +1,5 @@
 """The features x and z of candidates, computed from vectors u of users, v of arms and p of both together."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hybandits.foundation.compiling import kernel

@@ -4,8 +4,6 @@ V, W_i, B_i and the right-hand sides b_0, b_i are running sums. shared (d1, d1 +
 [W_i | B_i' | b_i], with d2 rows. If cross blocks are left out it is [W_i | b_i]. Upper triangles are used only.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

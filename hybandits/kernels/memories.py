@@ -10,8 +10,6 @@ drawn by weight. The first one never forgets, so where it has lost its weight fo
 heaviest, and the two share their weights. A single model has no weights.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -10,8 +10,6 @@ knowing the best arm would explain. The rule chooses another arm a with probabil
 make (D_g + q dD)^1.5 / (v_g + q dv) smallest, dD = D_a - D_g and dv = v_a - v_g. D and v are averages over joint draws.
 """
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 
@@ -305,8 +303,6 @@ def count_places(
                         deviations[top[m], m] = -np.inf  # out of the next places
             todo -= PAIRS
 
-
-# ------------------------------------------------------------------ information-directed sampling
 
 APART = 4.0
 """Standard deviations of a difference beyond which an arm cannot be the best."""

@@ -10,8 +10,6 @@ so the numbers of a decision depend on the seed, the decision and what they are 
 block of four words gives two numbers of 53 bits each.
 """
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 

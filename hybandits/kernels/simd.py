@@ -7,8 +7,6 @@ what its decorator emits. For machines without 256-bit registers LLVM splits tha
 `muladd4` is fused when compiled (one rounding), on every machine; nothing else is reordered, and NaN stays visible.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -37,8 +35,6 @@ class _RegisterModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         super().__init__(dmm, fe_type, _VECTOR)
 
-
-# ------------------------------------------------------------------ compiling
 
 _DOUBLES = types.Array(types.float64, 1, "C"), types.Integer
 """An array and an index: one element, which the operation is given as a pointer."""
@@ -91,9 +87,6 @@ def _store(builder: Any, pointer: Any, value: Any) -> Any:
     return builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=8)
 
 
-# ------------------------------------------------------------------ memory
-
-
 @operation(lambda builder, a: builder.load(builder.bitcast(a, _VECTOR.as_pointer()), align=8), f64x4, *_DOUBLES)
 def load4(a: Any, i: int) -> Any:
     """a[i], a[i+1], a[i+2], a[i+3] of a one-dimensional contiguous array, unaligned and unchecked."""
@@ -128,9 +121,6 @@ def splat4(s: float) -> Any:
 def spread4(a: Any, i: int) -> Any:
     """a[i] in every lane, unchecked."""
     return np.full(LANES, a[i])
-
-
-# ------------------------------------------------------------------ arithmetic
 
 
 def _fma(builder: Any, *args: Any) -> Any:

@@ -4,8 +4,6 @@ Rows are read in blocks and checked column by column. A cell that cannot be used
 that is lost is counted with its line. Neither the header nor blank lines count as lines read.
 """
 
-from __future__ import annotations
-
 import collections.abc
 import dataclasses
 import itertools

@@ -1,7 +1,5 @@
 """The files of a log: paths that were given, files in the folders among them, and their lines, gzipped or not."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

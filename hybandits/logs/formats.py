@@ -1,7 +1,5 @@
 """Logs of every format: recognise the format and find its reader."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hybandits.foundation.checks import nearest, short

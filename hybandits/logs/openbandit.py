@@ -7,8 +7,6 @@ hashes, has no column: the constant and the other columns imply it. The affinity
 (`user-item_affinity_0` and so on, one column per item) is the pair feature `affinity` of every candidate.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The account of a log that was read: every line is counted, as a round or with the reason why it was skipped."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path

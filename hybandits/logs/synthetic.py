@@ -9,8 +9,6 @@ where v is the article's vector. Probabilities are about 0.02 to 0.1, so what is
 with the truth.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

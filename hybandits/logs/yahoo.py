@@ -8,8 +8,6 @@ found by their text. The users' features are different in every line: a kernel p
 that is not ordinary is parsed by `parse_line`, which says what is wrong with it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
@@ -44,9 +42,6 @@ _NO_LOG = re.compile(
     r"|crdownload|asc|sig)(\.gz)?$|.*\.tar\.gz$|.*~$",
     re.IGNORECASE,
 )
-
-
-# ------------------------------------------------------------------ lines
 
 
 class Malformed(ValueError):  # noqa: N818 (a verdict on a line that is counted, not an error)
@@ -153,8 +148,6 @@ def kind_of(line: bytes) -> str | None:
     return None
 
 
-# ------------------------------------------------------------------ lines in the usual spelling, compiled
-
 START, END, TIME, ARTICLE, ARTICLE_END, CLICK, POOL, SAME = range(8)
 """Columns of the spans of `scan_lines`."""
 
@@ -257,9 +250,6 @@ def scan_lines(text, at, binary, spans, users):  # type: ignore[no-untyped-def]
         at = end + 1
         row += 1
     return row, at
-
-
-# ------------------------------------------------------------------ the reader
 
 
 class _Pool(NamedTuple):

@@ -3,8 +3,6 @@
 A class of one's own is named ``package.module:Class``. `make_policy` adds the settings that depend on the problem.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import os

@@ -1,7 +1,5 @@
 """Results of a policy, and the checked candidates of many decisions."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """HyRan (Kim, Paik & Oh 2023, Algorithm 1), and the variant that the released code of the paper runs."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from typing import Any, Literal, NamedTuple
 

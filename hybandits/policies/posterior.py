@@ -1,7 +1,5 @@
 """Policies that choose from the posterior of the hybrid model: Thompson and information-directed sampling."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal

@@ -1,7 +1,5 @@
 """Baselines that choose by chance: Uniform, and EpsilonGreedy around any other policy."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """SupLinUCB (Chu et al. 2011) on the hybrid estimator: levels of ever narrower widths, each with its own data."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any, Literal, Self

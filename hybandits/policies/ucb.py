@@ -1,7 +1,5 @@
 """Upper confidence bounds on the ridge estimator: choose the highest mean + gamma width (paper, Algorithms 1 and 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar, Self
 

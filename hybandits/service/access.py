@@ -1,7 +1,5 @@
 """Access control: by tokens, or without them for programs on this machine but no pages from other origins."""
 
-from __future__ import annotations
-
 import hmac
 from pathlib import Path
 from urllib.parse import urlsplit

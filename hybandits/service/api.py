@@ -3,8 +3,6 @@
 Parameters of a function are named for what they take: `id` from the path, `body`, or the whole `scope`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import inspect

@@ -1,7 +1,5 @@
 """Commands accepted by the service, how they are decoded from JSON, and how they are answered or refused."""
 
-from __future__ import annotations
-
 import json
 import re
 from http import HTTPStatus

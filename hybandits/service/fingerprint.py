@@ -1,7 +1,5 @@
 """The fingerprint of everything but the log that the bits of decisions depend on."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 from functools import cache

@@ -1,7 +1,5 @@
 """Measurements for Prometheus. Every process reports itself; what follows from the log is the same in all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, generate_latest

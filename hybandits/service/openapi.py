@@ -1,7 +1,5 @@
 """The description of the API that `/openapi.json` answers with, derived from the table of endpoints."""
 
-from __future__ import annotations
-
 from functools import cache
 from http import HTTPStatus
 from typing import Any, get_args

@@ -3,8 +3,6 @@
 The templates escape all texts, and the content security policy allows only the page's own script and style.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import math

@@ -1,7 +1,5 @@
 """The log in a PostgreSQL database, for several servers."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Iterator, Sequence

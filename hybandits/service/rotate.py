@@ -1,7 +1,5 @@
 """Rotation: a log ends, and a new one begins with a snapshot of its model and the decisions that are still open."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from typing import NamedTuple

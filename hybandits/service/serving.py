@@ -1,7 +1,5 @@
 """Running the service under uvicorn."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import socket

@@ -1,7 +1,5 @@
 """The log in a SQLite file, for one machine: several workers of it may share the file."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import itertools

@@ -1,7 +1,5 @@
 """Recompute every decision of a log and say where it comes out differently."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The values that the dashboard and programs get: estimates with bounds that hold at all times, curves and counts."""
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import math

@@ -3,8 +3,6 @@
 In every transaction it applies the rows of other servers, closes what is due, and serves requests in their order.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import dataclasses

@@ -5,8 +5,6 @@ another policy, write a named tuple of what the rule needs, its kernels for `pic
 in `COMPILED_LOOPS`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

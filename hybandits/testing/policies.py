@@ -1,7 +1,5 @@
 """The conformance suite of policies; docs/contract.md describes in words what these tests check."""
 
-from __future__ import annotations
-
 import json
 from abc import abstractmethod
 from collections.abc import Hashable

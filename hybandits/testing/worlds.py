@@ -1,7 +1,5 @@
 """The conformance suite of worlds; docs/adding-a-world.md describes in words what these tests check."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Hashable
 from typing import NamedTuple
