@@ -304,37 +304,6 @@ def bernstein(
     return np.minimum(lower, mean[1]), np.maximum(upper, mean[0])
 
 
-def bernstein_by_fold(
-    counts: FloatArray,
-    sums: FloatArray,
-    squares: FloatArray,
-    *,
-    low: float,
-    high: float,
-    mean: tuple[float, float],
-    level: float,
-    apart: bool,
-) -> tuple[float, float]:
-    """Last bounds of `bernstein` for sums (blocks, folds): of one sequence or, `apart`, the average of one per fold.
-
-    The model of a fold is fitted on the other folds, later rounds included. Given these, the terms of one fold are a
-    sequence as `bernstein` needs it, but the terms of all folds in turn are not. All folds' sequences hold at once.
-    """
-    columns = [counts, sums, squares]
-    if not apart:
-        columns = [column.sum(axis=1, keepdims=True) for column in columns]
-    folds = columns[0].shape[1]
-    each, last = 1 - (1 - level) / folds, np.array([len(counts) - 1])
-    bounds = np.array(
-        [
-            bernstein(*(column[:, f] for column in columns), low=low, high=high, mean=mean, level=each, at=last)
-            for f in range(folds)
-        ]
-    )
-    share = columns[0].sum(axis=0) / columns[0].sum()
-    return float((share * bounds[:, 0, 0]).sum()), float((share * bounds[:, 1, 0]).sum())
-
-
 def boundary(spread: FloatArray, scale: float, alpha: float) -> FloatArray:
     """The s for which sum_k w_k exp(lambda_k s - psi(lambda_k) spread) = 1 / alpha (see `bernstein`)."""
     k = np.arange(SCALES)

@@ -1,7 +1,5 @@
 """The table of known arms and of the slots of their blocks, and candidate sets."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, Self, TypeVar
@@ -24,9 +22,9 @@ class Candidates(NamedTuple):
     arms: Sequence[Hashable]
     slots: Slots
 
-    def take(self, rows: Slots) -> Candidates:
+    def take(self, rows: Slots) -> Self:
         """Return the candidates in these rows."""
-        return Candidates(self.x[rows], self.z[rows], [self.arms[i] for i in rows.tolist()], self.slots[rows])
+        return type(self)(self.x[rows], self.z[rows], [self.arms[i] for i in rows.tolist()], self.slots[rows])
 
 
 class CandidateSet:
@@ -189,10 +187,7 @@ class ArmTable(ABC):
                     )
 
     def forget(self, arm: Hashable) -> None:
-        """Drop an arm and its block; the shared part, and the means and widths of all other arms, stay the same.
-
-        If the arm is met again, it starts from the prior.
-        """
+        """Drop an arm and its block; the shared part, and the means and widths of all other arms, stay the same."""
         slot = self.slot(arm)
         del self._slots[arm]
         self.known = len(self._slots)

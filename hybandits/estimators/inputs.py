@@ -29,8 +29,8 @@ def not_finite(x: FloatArray, z: FloatArray, rewards: FloatArray | float | None 
 
 def checked_matrices(x: Any, z: Any, d1: int, d2: int) -> tuple[FloatArray, FloatArray]:
     """Return x (n, d1) and z (n, d2) of candidates, ready for the kernels; None is allowed where d1 or d2 is 0."""
-    x = _matrix("x", x, _rows_of(z), d1, f"shape (n, d1) with d1 = {d1}, one row per candidate")
-    z = _matrix("z", z, _rows_of(x), d2, f"shape (n, d2) with d2 = {d2}, one row per candidate")
+    x = features("x", x, (_rows_of(z),), d1, f"shape (n, d1) with d1 = {d1}, one row per candidate")
+    z = features("z", z, (_rows_of(x),), d2, f"shape (n, d2) with d2 = {d2}, one row per candidate")
     if x.shape[0] != z.shape[0]:
         raise ValueError(f"x has {x.shape[0]} rows and z has {z.shape[0]}: pass one row of each per candidate")
     return x, z
@@ -43,26 +43,23 @@ def _rows_of(value: Any) -> int:
     return int(shape[0]) if shape else 0
 
 
-def _matrix(name: str, value: Any, rows: int, columns: int, expected: str) -> FloatArray:
+def features(name: str, value: Any, leading: tuple[int, ...], columns: int, expected: str) -> FloatArray:
+    """Return features ready for the kernels; None is allowed for no columns, and means zeros of this leading shape."""
     if value is None and columns == 0:
-        return np.zeros((rows, 0))
-    if checks.ready(value, (_rows_of(value), columns)):
-        ready: FloatArray = value
-        return ready
-    return checks.array(name, value, 2, columns, expected)
+        return np.zeros((*leading, 0))
+    ndim = len(leading) + 1
+    if isinstance(value, np.ndarray) and value.ndim == ndim and checks.ready(value, (*value.shape[:-1], columns)):
+        return value
+    return checks.array(name, value, ndim, columns, expected)
 
 
 def checked_vectors(x: Any, z: Any, d1: int, d2: int) -> tuple[FloatArray, FloatArray]:
     """Return x (d1,) and z (d2,) of one arm, ready for the kernels; None is allowed where d1 or d2 is 0."""
     if not checks.ready(x, (d1,)):
-        x = _vector("x", x, d1, f"shape (d1,) with d1 = {d1}, the features of the arm that was played")
+        x = features("x", x, (), d1, f"shape (d1,) with d1 = {d1}, the features of the arm that was played")
     if not checks.ready(z, (d2,)):
-        z = _vector("z", z, d2, f"shape (d2,) with d2 = {d2}, the features of the arm that was played")
+        z = features("z", z, (), d2, f"shape (d2,) with d2 = {d2}, the features of the arm that was played")
     return x, z
-
-
-def _vector(name: str, value: Any, entries: int, expected: str) -> FloatArray:
-    return np.zeros(0) if value is None and entries == 0 else checks.array(name, value, 1, entries, expected)
 
 
 def id_list(arms: Any) -> Sequence[Hashable]:

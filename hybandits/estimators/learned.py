@@ -1,7 +1,5 @@
 """LearnedRidge: the hybrid estimator that learns its own settings (noise, scales, what arms have in common)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
@@ -210,15 +208,15 @@ class LearnedModel:
         """Bytes of all arrays, reserves included."""
         return sum(array.nbytes for arrays in self._named() for array in arrays.values())
 
-    def continue_from(self, other: LearnedModel) -> None:
+    def continue_from(self, other: Self) -> None:
         """Become a copy of another model with the same capacity."""
         for mine, theirs in zip(self._named(), other._named(), strict=True):
             for name, array in mine.items():
                 array[...] = theirs[name]
 
-    def copy(self) -> LearnedModel:
+    def copy(self) -> Self:
         """Return an independent copy."""
-        other = LearnedModel(self.d1, self.d2, None, None)
+        other = type(self)(self.d1, self.d2, None, None)
         other.fixed_noise = self.fixed_noise
         other.reserve(self.capacity)
         other.continue_from(self)
@@ -408,11 +406,8 @@ class LearnedModel:
         if state.rate > 0.0:  # on average, rows in random order weigh (1 - exp(-rows rate)) / (rows rate)
             self.fade(-np.log(-np.expm1(-rows * state.rate) / (rows * state.rate)) / state.rate)
 
-    def add(self, other: LearnedModel, slots: list[tuple[int, int]]) -> None:
-        """Add another model's data, with their present weights; slots: pairs of this model's slots and the other's.
-
-        The posterior stays as it is until `refresh` or `rebuild`.
-        """
+    def add(self, other: Self, slots: list[tuple[int, int]]) -> None:
+        """Add another model's data; slots: pairs of this model's and the other's. `refresh` or `rebuild` follows."""
         if other.state.clock > 0.0:
             other = other.copy()
             other.fade_all()
@@ -612,10 +607,7 @@ class LearnedRidge(OnlineEstimator):
         pulls: Mapping[Hashable, int],
         moments: Moments | None,
     ) -> None:
-        """Learn rows that summarise many rewards, and estimate the settings again.
-
-        Rows of zero features must hold the residuals. With a finite memory rows weigh as much as in random order.
-        """
+        """Learn rows that summarise many rewards (rows of zero features hold the residuals); estimate the settings."""
         if moments is None:
             raise ValueError("moments is None: pass moments=Moments(..), or use learn_batch on the rows")
         ids, x, z, values = self._checked_rows(arms, x, z, rewards)
@@ -667,10 +659,7 @@ class LearnedRidge(OnlineEstimator):
         return multiplied_out(self, data.arm, data.shared, 0.0, arms)[:3]
 
     def forget(self, arm: Hashable) -> None:
-        """Drop an arm, with its own parameters integrated out at the present settings.
-
-        What it taught about the shared part, the common mean and the differences between arms stays.
-        """
+        """Drop an arm, with its own parameters integrated out at the present settings; what it taught others stays."""
         slot = self.slot(arm)
         if slot >= 0:
             for model in self.models:
@@ -681,10 +670,7 @@ class LearnedRidge(OnlineEstimator):
         return all(are_sound(*model.arrays.posterior[:4], self._used, self.d1, self.d2) for model in self.models)
 
     def merge(self, other: Self) -> None:
-        """Merge the data of another estimator exactly, as if they had come later, and estimate the settings again.
-
-        Several models are weighted by the evidence for these data.
-        """
+        """Merge the data of another estimator exactly, as if they had come later, and estimate the settings again."""
         if isinstance(other, LearnedRidge) and other.settings != self.settings:
             raise ValueError(
                 "cannot merge estimators with different fixed settings: give both the same noise and memory"

@@ -1,13 +1,11 @@
 """The random stream of a decision: numbers by a key, a purpose and the number of the decision."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zlib
 from collections.abc import Hashable
 from json.encoder import encode_basestring_ascii
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -29,7 +27,7 @@ class RandomStream(NamedTuple):
     keyed: int = 0
     """`random.KEYED` where the caller gave a key."""
 
-    def at_place(self, place: int) -> RandomStream:
+    def at_place(self, place: int) -> Self:
         """Return the stream of another position of the same ranking."""
         return self._replace(keyed=self.keyed + random.PLACE * place)
 

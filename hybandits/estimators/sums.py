@@ -1,9 +1,7 @@
 """RunningSums: the sums behind HyRan. Its ridge changes every round, so that no factor can be kept."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -91,7 +89,7 @@ class RunningSums(ArmTable):
             self._clear(slot)  # at once, because all slots enter the sums, free or not
         self.forget(arm)
 
-    def merge(self, other: RunningSums) -> None:
+    def merge(self, other: Self) -> None:
         """Add the sums of another table."""
         self.shared += other.shared
         for arm, source in other.learned.items():

@@ -417,11 +417,27 @@ class Sequences:
         return low - other_high, high - other_low
 
     def _sequence(self, policy: LogSupport, each: Estimator, level: float) -> Interval:
+        """Bounds after all rounds by one sequence or, where a model is fitted, the average of one per fold.
+
+        The model of a fold is fitted on the other folds, later rounds included. Given these, the terms of one fold are
+        a sequence as `bernstein` needs it, but the terms of all folds in turn are not. All folds' sequences hold at
+        once.
+        """
         a, b, squares = policy.columns(each)
+        columns = [b, a, squares]
+        if not each.modelled or policy.logged:
+            columns = [column.sum(axis=1, keepdims=True) for column in columns]
         low, high = self.rewards
         if not policy.logged and each.bounds is not None:
             low, high = each.bounds(*self.rewards, self.largest)
-        return statistics.bernstein_by_fold(
-            b, a, squares, low=low, high=high, mean=self.rewards, level=level,
-            apart=each.modelled and not policy.logged,
-        )  # fmt: skip
+        folds, last = columns[0].shape[1], np.array([len(b) - 1])
+        bounds = [
+            statistics.bernstein(
+                *(column[:, f] for column in columns), low=low, high=high, mean=self.rewards,
+                level=1 - (1 - level) / folds, at=last,
+            )
+            for f in range(folds)
+        ]  # fmt: skip
+        share = columns[0].sum(axis=0) / columns[0].sum()
+        lower, upper = np.array(bounds)[:, :, 0].T
+        return float((share * lower).sum()), float((share * upper).sum())

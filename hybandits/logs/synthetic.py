@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import compress, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from isal import isal_zlib
@@ -51,13 +51,6 @@ MICRO = 1_000_000
 
 _MODEL, _SCHEDULE, _ROUNDS = range(3)
 """The random streams of a seed."""
-
-
-class Parameters(NamedTuple):
-    """The model: theta, which all articles share, and beta of each article by its id."""
-
-    theta: FloatArray
-    beta: dict[str, FloatArray]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +148,7 @@ class SyntheticLog:
         return dict(zip(self.names, vectors, strict=True))
 
     @cached_property
-    def parameters(self) -> Parameters:
+    def parameters(self) -> tuple[FloatArray, dict[str, FloatArray]]:
         """The true theta, and the true beta of every article.
 
         Memberships sum to 1, so the mean of R6A lies within 0.055 of RATE. In R6B, a feature that is on moves the mean
@@ -172,7 +165,7 @@ class SyntheticLog:
         theta = shared * random.uniform(-1, 1, shared.shape)
         theta[0, 0] = RATE
         beta = {name: own * random.uniform(-1, 1, len(own)) for name in self.names}
-        return Parameters(theta.ravel(order="F"), beta)
+        return theta.ravel(order="F"), beta
 
     def mean(self, user: FloatArray, vector: FloatArray, article: str) -> float:
         """The probability that a user clicks on an article, given their vectors."""

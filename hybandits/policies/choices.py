@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybandits.estimators.arms import ArmTable, CandidateSet, Slots
-from hybandits.estimators.inputs import check_finite, id_list
+from hybandits.estimators.inputs import check_finite, features, id_list
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 
@@ -127,8 +127,9 @@ def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d
     checks.count("threads", threads, least=1, why="it is the number of threads")
     if x is None and z is None:
         raise TypeError("x and z are missing: pass features of shape (B, n, d1) and (B, n, d2)")
-    x = _features("x", x, z, d1)
-    z = _features("z", z, x, d2)
+    words = "feature(s), one row per candidate of each decision"
+    x = features("x", x, np.shape(z)[:2] if x is None else (0, 0), d1, f"shape (B, n, d1) with {d1} {words}")
+    z = features("z", z, x.shape[:2], d2, f"shape (B, n, d2) with {d2} {words}")
     size, n = x.shape[:2]
     if z.shape[:2] != (size, n):
         raise ValueError(f"x is for {size} decisions with {n} candidates and z for {z.shape[0]} with {z.shape[1]}")
@@ -152,16 +153,6 @@ def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d
             )
         return Batch(x, z, [_ids(each, n, shown[b : b + 1]) for b, each in enumerate(arms)], shown)
     return Batch(x, z, [_ids(arms, n, NO_MASK)], shown)
-
-
-def _features(name: str, value: Any, other: Any, columns: int) -> FloatArray:
-    if value is None and columns == 0:
-        return np.zeros((*np.shape(other)[:2], 0))
-    if checks.ready(value, (*np.shape(value)[:2], columns)):
-        ready: FloatArray = value
-        return ready
-    what = f"shape (B, n, d{1 if name == 'x' else 2}) with {columns} feature(s), one row per candidate of each decision"
-    return checks.array(name, value, 3, columns, what)
 
 
 def _ids(arms: Any, n: int, mask: NDArray[np.bool_]) -> Sequence[Hashable]:

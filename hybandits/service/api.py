@@ -33,7 +33,6 @@ from hybandits.service.commands import (
     Decide,
     Decided,
     GiveReward,
-    Outcome,
     Promote,
     Promoted,
     PutArm,
@@ -116,19 +115,23 @@ class Service:
         served = await self.writer.request(usable) if usable else []
         if served and isinstance(served[0], Refused) and served[0].status == 503:  # nothing could be written
             raise served[0]
-        following = iter(served)
-        return Answer(200, [self._item(each if isinstance(each, Refused) else next(following)) for each in items])
-
-    def _item(self, outcome: Outcome) -> dict[str, Any]:
-        if isinstance(outcome, Answer):
-            return {"status": outcome.status, **msgspec.to_builtins(outcome.body)}
-        self.metrics.refused(outcome.status)
-        return outcome.document()
+        following, answers = iter(served), []
+        for each in items:
+            outcome = each if isinstance(each, Refused) else next(following)
+            if isinstance(outcome, Answer):
+                answers.append({"status": outcome.status, **msgspec.to_builtins(outcome.body)})
+            else:
+                self.metrics.refused(outcome.status)
+                answers.append(outcome.document())
+        return Answer(200, answers)
 
     async def probe(self) -> str | None:
         """Read what others have written, write an empty transaction, and return why that fails."""
         await self.writer.request([])
         return self.writer.trouble
+
+
+ENDPOINTS: list["Endpoint"] = []
 
 
 class Endpoint:
@@ -150,6 +153,7 @@ class Endpoint:
         self._handler = handler
         self._parameters = inspect.signature(handler).parameters.keys()
         self._decoder = None if body is None else msgspec.json.Decoder(body)
+        ENDPOINTS.append(self)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         service: Service = scope["app"].state.service
@@ -182,18 +186,9 @@ class Endpoint:
         return Response(msgspec.json.encode(answer.body), answer.status, media_type="application/json")
 
 
-ENDPOINTS: list[Endpoint] = []
-
-
 def endpoint(method: str, path: str, answers: dict[int, Any], **options: Any) -> Callable[[Any], Endpoint]:
     """Declare a function as an endpoint; see `Endpoint` for the options."""
-
-    def declare(handler: Any) -> Endpoint:
-        declared = Endpoint(handler, method, path, answers, **options)
-        ENDPOINTS.append(declared)
-        return declared
-
-    return declare
+    return lambda handler: Endpoint(handler, method, path, answers, **options)
 
 
 @endpoint("POST", "/v1/decisions", {201: Decided, 200: Decided}, body=Decide, problems=(409,))

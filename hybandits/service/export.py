@@ -1,11 +1,9 @@
 """A service's log as a log of this project: Parquet tables that describe, fit, evaluate and other tools read."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -55,13 +53,13 @@ class ServiceReader:
         while chunk := list(itertools.islice(all_entered, ROWS)):
             first, last = chunk[0][0].number, chunk[-1][0].number
             rewards = {row.number: reward for row, reward in self._store.outcomes(first - 1, last)}
-            kept: list[_Round] = []
+            kept: list[tuple[Row, int, int, float]] = []
             for row, pool, place in chunk:
                 reward, why = self._reward(row.number, rewards[row.number])
                 if reward is None:
                     problems.skip(why, source, row.number, f"event {row.event!r}")
                 else:
-                    kept.append(_Round(row, pool, place, reward))
+                    kept.append((row, pool, place, reward))
             lines += len(chunk)
             rounds += len(kept)
             progress(last - done)
@@ -96,22 +94,16 @@ class ServiceReader:
             return None, OPEN
         return self._state.learned_reward(given), NO_REWARD
 
-    def _batch(self, kept: Sequence[_Round]) -> Batch:
+    def _batch(self, kept: Sequence[tuple[Row, int, int, float]]) -> Batch:
+        rows, pools, places, rewards = zip(*kept, strict=True)
         return Batch(
-            time=np.array([each.row.time // 1_000_000 for each in kept]),
-            pool=np.array([each.pool for each in kept], np.int32),
-            chosen=np.array([each.place for each in kept], np.int32),
-            reward=np.array([each.reward for each in kept]),
-            propensity=np.array([each.row.decision.chance for each in kept]),
-            user=self._features.user_vectors([each.row.decision.user for each in kept]),
+            time=np.array([row.time // 1_000_000 for row in rows]),
+            pool=np.array(pools, np.int32),
+            chosen=np.array(places, np.int32),
+            reward=np.array(rewards),
+            propensity=np.array([row.decision.chance for row in rows]),
+            user=self._features.user_vectors([row.decision.user for row in rows]),
         )
-
-
-class _Round(NamedTuple):
-    row: Row
-    pool: int
-    place: int
-    reward: float
 
 
 def export(

@@ -1,14 +1,12 @@
 """The log: its rows, in one order, and the database that keeps them, in SQL that SQLite and PostgreSQL share."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, Self, TypeVar, get_args
 
 import msgspec
 
@@ -305,7 +303,7 @@ class Store(ABC):
         return self._on_connection(lambda connection: self._ask(connection, query, values))
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[Store]:
+    def writing(self) -> Iterator[Self]:
         """Begin a transaction on this thread, the only one to write; when it ends without an error, it is on disk."""
         with self._turn():
             self._on_connection(self._begin)

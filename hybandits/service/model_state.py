@@ -1,7 +1,5 @@
 """The state of the model: arms, policies and sums, as they follow from the rows of the log in their order."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import threading
@@ -9,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -372,7 +370,7 @@ class ModelState:
         return log.Snapshot(self.row, fingerprint(), msgspec.msgpack.encode(saved))
 
     @classmethod
-    def opened(cls, store: log.Store) -> ModelState:
+    def opened(cls, store: log.Store) -> Self:
         """Return the state at the first row."""
         (first,) = store.rows(0, 1)
         assert isinstance(first.content, log.Opened)
@@ -381,7 +379,7 @@ class ModelState:
         return state
 
     @classmethod
-    def based(cls, store: log.Store) -> ModelState:
+    def based(cls, store: log.Store) -> Self:
         """Return the state at the first row, or at the row with which the log continues another one."""
         row = continued(store)
         if row is None:
@@ -397,7 +395,7 @@ class ModelState:
         return state
 
     @classmethod
-    def restored(cls, store: log.Store, upto: int | None = None) -> ModelState:
+    def restored(cls, store: log.Store, upto: int | None = None) -> Self:
         """Return the state after a log, from its newest usable snapshot or its beginning."""
         state = cls.based(store)
         snapshot = store.snapshot(fingerprint(), upto)
@@ -411,7 +409,7 @@ class ModelState:
         return state
 
     @classmethod
-    def _resumed(cls, snapshot: log.Snapshot, *, base: int = 0) -> ModelState:
+    def _resumed(cls, snapshot: log.Snapshot, *, base: int = 0) -> Self:
         saved = msgspec.msgpack.decode(snapshot.content, type=Saved)
         state = cls(Bandit.from_plain(saved.bandit), snapshot.row, saved.time, saved.live, base=base)
         for arm, known in msgspec.json.decode(saved.arms, type=dict[str, KnownArm]).items():

@@ -1,11 +1,9 @@
 """The settings of a bandit: `bandit.toml`, and the same values in the log's first row."""
 
-from __future__ import annotations
-
 import re
 import secrets
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 from msgspec import Meta
@@ -128,7 +126,7 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
         return plain
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Bandit:
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
         """Return the bandit of these values; raise `ValueError` with the path of the first that cannot be used."""
         try:
             return msgspec.convert(plain, cls)
@@ -141,15 +139,15 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
             }
             raise ValueError(f"unknown key {unknown[1]}{nearest(unknown[1], sorted(known))}{unknown[2]}") from None
 
-    def with_seed(self) -> Bandit:
+    def with_seed(self) -> Self:
         """Return the bandit as its log begins: with a seed."""
         return self if self.seed is not None else msgspec.structs.replace(self, seed=secrets.randbits(62))
 
-    def changed(self, values: Mapping[str, Any]) -> Bandit:
+    def changed(self, values: Mapping[str, Any]) -> Self:
         """Return the bandit after a row that changes settings."""
         return self.from_plain({**self.plain(), **values})
 
-    def contradiction(self, log: Bandit) -> str | None:
+    def contradiction(self, log: Self) -> str | None:
         """Return in words the first difference to a log's bandit that is not allowed; None if there is none."""
         file, logged = self.plain(), log.plain()
         for name in file.keys() - set(CHANGEABLE) - ({"seed"} if self.seed is None else set()):

@@ -1,8 +1,7 @@
 """The sums that the dashboard and the metrics show, as many as there are arms and policies."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
+from typing import Self
 
 import msgspec
 
@@ -68,7 +67,7 @@ class Bin(msgspec.Struct):
     reward: Terms = msgspec.field(default_factory=Terms)
     uniform: Terms = msgspec.field(default_factory=Terms)
 
-    def add(self, other: Bin) -> None:
+    def add(self, other: Self) -> None:
         """Add the sums of another stretch."""
         self.reward.sum_up(other.reward.n, other.reward.total, other.reward.spread)
         self.uniform.sum_up(other.uniform.n, other.uniform.total, other.uniform.spread)
