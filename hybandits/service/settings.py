@@ -161,7 +161,7 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
         for inner, each in nested_policies(kind, settings):
             given = each.get("exploration")
             if issubclass(policy_class(inner), HyRan | SupLinUCB):
-                wrong = f"{inner} cannot serve, because what it learns depends on who asked"
+                wrong = f"{inner} cannot serve, because it learns from its own choices only"
                 raise ValueError(f"{wrong}: use HyIDS, HyThompson or HyLinUCB")
             if isinstance(given, Mapping) and given.get("kind") == "AsWritten":
                 raise ValueError("exploration AsWritten cannot serve, because it needs the horizon: use SelfNormalised")
