@@ -162,7 +162,7 @@ def demonstrate(*, port: int = 8000, rate: float = 30.0, seed: int = 0) -> None:
     readers: list[BaseProcess] = []
 
     def begin(url: str) -> None:
-        print(f"The page is at {url} (Ctrl-C ends it). Readers come now.", flush=True)
+        print(f"The page is at {url} (Ctrl-C ends it). Simulated readers visit it now.", flush=True)
         readers.append(get_context("spawn").Process(target=_come, args=(url, rate, seed), daemon=True))
         readers[0].start()
 

@@ -405,8 +405,9 @@ def _columns(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any]]
 
 def _no_feature(what: str, name: str, known: Iterable[Any]) -> str:
     names = [str(each) for each in known]
-    has = f"{what} has no feature {name!r}{checks.nearest(name, names)}: it has {checks.short(names)}"
-    return f"{has}; pass None where a value is missing"
+    has = checks.short(names) if names else "none"
+    near = checks.nearest(name, names)
+    return f"{what} has no feature {name!r}{near}: it has {has}; pass None where a value is missing"
 
 
 CONSTANT = "constant"

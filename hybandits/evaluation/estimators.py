@@ -393,7 +393,7 @@ WRONG_WEIGHTS = Rule(
 UNEQUAL_LISTS = Rule(
     lambda p: not p.rejection.rejects and p.survey.longest > p.survey.shortest,
     "Lists have {p.survey.shortest} to {p.survey.longest} candidates. Replay matches short lists more often, so they "
-    "count more. With keep = 1 / {p.survey.longest} all would count alike, and fewer rounds be left.",
+    "count more. With keep = 1 / {p.survey.longest}, all lists count alike, but fewer rounds are kept.",
 )
 
 

@@ -48,9 +48,8 @@ def import_named(name: str) -> Any:
     try:
         return pkgutil.resolve_name(name)
     except Exception as problem:  # whatever the module does when it is imported
-        raise ValueError(
-            f"{name} cannot be imported ({type(problem).__name__}: {problem}): name a class as {FORM}"
-        ) from problem
+        form = FORM if ":" in name else "a module of the current folder or of Python's path"
+        raise ValueError(f"{name} cannot be imported ({type(problem).__name__}: {problem}): name {form}") from problem
 
 
 def import_class(name: str) -> Any:

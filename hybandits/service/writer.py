@@ -443,7 +443,7 @@ class Pending:
         name = command.policy
         if name not in self.state.policies:
             names = ", ".join(self.state.policies)
-            raise Refused(404, f"There is no policy {name!r}. There are {names}.", field="policy", value=name)
+            raise Refused(404, f"There is no policy {name!r}. Choose from {names}.", field="policy", value=name)
         if name != self._live:
             self._live = name
             self._write(log.Promoted(name))

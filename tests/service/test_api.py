@@ -89,7 +89,7 @@ def test_batches_have_a_status_for_every_item(web: httpx.Client) -> None:
         ("PUT", "/v1/arms/a", {"features": {"price": "x"}}, (422, "features.price", "x", "is 'x' (str)")),
         ("PUT", "/v1/arms/a", {}, (422, "features.price", None, "has no feature 'price'")),
         ("PUT", "/v1/arms/a", {"features": {"price": 1e60}}, (422, "features", {"price": 1e60}, "1e+60")),
-        ("POST", "/v1/promote", {"policy": "bold"}, (404, "policy", "bold", "There are live.")),
+        ("POST", "/v1/promote", {"policy": "bold"}, (404, "policy", "bold", "Choose from live.")),
         ("POST", "/v1/decisions/batch", [], (422, "body", [], "Expected `array` of length >= 1")),
         ("GET", "/v1/decisons", None, (404, "path", "/v1/decisons", "(did you mean /v1/decisions?)")),
         ("GET", "/v1/decisions/no", None, (404, "id", "no", "There is no decision with the event id 'no'.")),
