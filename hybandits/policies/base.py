@@ -568,7 +568,7 @@ class Policy(ABC):
         self._arms_changed()
 
     def refresh(self) -> None:  # noqa: B027 - optional
-        """Estimate learned settings afresh from all rewards, so that their order no longer matters."""
+        """Re-estimate learned settings from all rewards, so that their order no longer matters."""
 
     @property
     def learned(self) -> LearnedSettings | None:

@@ -88,7 +88,7 @@ class PosteriorPolicy(RidgePolicy):
 
     @synchronized
     def refresh(self) -> None:
-        """Estimate the settings afresh from all rewards learned, to 1e-10, whatever order they came in."""
+        """Re-estimate the settings from all rewards learned, to 1e-10 and whatever their order."""
         if isinstance(self._table, LearnedRidge):
             self._table.refresh()
 
@@ -167,7 +167,7 @@ class HyThompson(PosteriorPolicy):
     memory : float or "auto", optional
         The number of rounds that the policy remembers, for worlds that change: a reward that came t rewards ago counts
         exp(-t / memory) as much as the latest. With "auto" the policy keeps three memories, one of them infinite, and
-        trusts the one that predicts best. By default it never forgets.
+        prefers the one that predicts best. By default it never forgets.
     propensity_draws : int, optional
         The number of further draws that estimate the probability of each choice. With 0, the default,
         ``choice.propensity`` is None.

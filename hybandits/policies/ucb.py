@@ -131,7 +131,7 @@ class HyLinUCB(UCBPolicy):
 
     The bonus is as large as the guarantees of the theorems need it to be. Where rewards are noisy and differences
     small, as with clicks, the policy stays near uniform choice for very long: on one stream of clicks its mean reward
-    was 0.116, of uniform choice 0.108 and of `Greedy` 0.454. If you want reward and no guarantee, use `HyIDS`, which
+    was 0.116, of uniform choice 0.108 and of `Greedy` 0.454. For high rewards without a guarantee, use `HyIDS`, which
     needs no settings, or make the bonus smaller by hand (`LiHybrid`).
 
     Parameters

@@ -13,7 +13,7 @@ from library_benchmark.streams import Round, Stream
 class Wiser:
     """A linear policy of `mabwiser.mab`; candidates with features of their own by its expectations, arm by arm.
 
-    MABWiser wants a first fit before it predicts: the first choice is uniform. Its LinGreedy explores context by
+    MABWiser must be fitted before it predicts: the first choice is uniform. Its LinGreedy explores context by
     context, so where every candidate has its own context, epsilon-greedy is applied here.
     """
 

@@ -40,8 +40,8 @@ def test_the_standard_bounds_by_hand() -> None:
     ],
 )
 def test_ratios_of_the_bounds(policy: Policy, shape: tuple[int, int, int], ratios: tuple[float, ...]) -> None:
-    found = [ratio(policy, problem(rounds, *shape)) for rounds in (10**8, 10**12, 10**18)]
-    assert found == pytest.approx(ratios, rel=0.01)
+    computed = [ratio(policy, problem(rounds, *shape)) for rounds in (10**8, 10**12, 10**18)]
+    assert computed == pytest.approx(ratios, rel=0.01)
 
 
 def test_bounds_cross_where_the_ratio_is_one() -> None:

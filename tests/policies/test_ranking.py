@@ -137,7 +137,7 @@ def test_receipts_of_a_ranking_can_be_learned_with() -> None:
 
 @pytest.mark.parametrize("kind", ["LinUCB", "HyRan", "SupLinUCB"])
 def test_probabilities_of_places_are_those_after_new_arms_have_been_met(kind: str) -> None:
-    """Where exploration depends on the arms met, the order of the next ranking is that with the new ones counted."""
+    """The next ranking counts the new arms, where exploration depends on the number of arms met."""
     for seed in range(40):
         policy: Any = {
             "LinUCB": lambda: LinUCB(**SHAPE, exploration=AsWritten(horizon=100)),

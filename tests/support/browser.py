@@ -49,14 +49,14 @@ BELOW_CONTRAST = """(least) => {
 
 
 def chromium() -> str:
-    """Where Chromium is. Without one the test is skipped, or fails where everything must be tested (CI=true)."""
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
+    """Path of Chromium. Without it the test is skipped, or fails where everything must be tested (CI=true)."""
+    executable = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if executable is None:
         reason = "there is no Chromium: install it, on Debian and Ubuntu by .ci/chromium.sh (apt-get install chromium)"
         if os.environ.get("CI", "").lower() == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-    return found
+    return executable
 
 
 @contextmanager
