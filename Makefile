@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE  # bytecode on disk makes the next run start fa
 .PHONY: help reproduce paper quick test compile lint serve bench benchmark-libraries soak docs size wheel clean
 
 help:            ## list these targets
-	@grep -E '^[a-z]+: .*##|^[a-z]+: *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
 reproduce: $(VENV)/lab.stamp  ## run the paper's evaluation, short version: report in out/report/index.html
 	$(BIN)/hybandits reproduce --scale quick --protocol both --out out

@@ -34,7 +34,7 @@ class Measurement:
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Name of the measurement."""
+        """The minimum and the median, or the single value."""
         return tuple(self.measured) if isinstance(self.measured, Pair) else (self.measured,)
 
     @property
