@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import coverage
+from benchmarks import child, coverage
 from benchmarks.reading import measure_reading
 from benchmarks.report import JUDGED, Measurement, Section, number
 from benchmarks.timing import Pair, each, interleave
 from benchmarks.workloads import Plan
 from hybandits import paper
-from hybandits.engines import ProcessEngine, SerialEngine
+from hybandits.engines import ProcessEngine, Progress, Report, SerialEngine, Work
 from hybandits.evaluation import EvaluationPlan, Learning, fit
 from hybandits.evaluation.log_world import LogWorld
 from hybandits.evaluation.view import View
@@ -126,6 +126,21 @@ def run_fitting(plan: Plan) -> Section:
     return section
 
 
+def _with_peak(work: Work, task: Any, report: Report) -> tuple[Any, float]:
+    return work(task, report), child.peak() / 1e6
+
+
+class PeakEngine:
+    """Two processes; `megabytes` is the most memory that one of them has used."""
+
+    megabytes = 0.0
+
+    def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Generator[tuple[int, Any], None, None]:
+        for i, (result, megabytes) in ProcessEngine(2).map(partial(_with_peak, work), tasks, progress):
+            self.megabytes = max(self.megabytes, megabytes)
+            yield i, result
+
+
 def run_yahoo(plan: Plan) -> Section:
     """The Yahoo experiment on a synthetic log, released protocol, two workers: minutes and memory."""
     train, rounds = paper.QUICK_YAHOO if plan.quick else (paper.YAHOO_TRAIN, paper.YAHOO_ROUNDS)
@@ -137,7 +152,7 @@ def run_yahoo(plan: Plan) -> Section:
         log, _ = yahoo.prepare_log(folder, None, train=train, rounds=rounds)
         section.add(f"making and reading {train + rounds:,} lines", number((time.perf_counter() - start) / 60))
         split = yahoo.split_log(log, train=train, rounds=rounds)
-        peak = 0.0
+        engine = PeakEngine()
         for what, policies, target in (
             ("three UCB algorithms", paper.PAPER_POLICIES, YAHOO_MINUTES),
             ("HyRan", ("HyRan",), None),
@@ -148,10 +163,9 @@ def run_yahoo(plan: Plan) -> Section:
             plan.say(f"yahoo: {what}")
             start = time.perf_counter()
             out = folder / what
-            runner.run(records, out, engine=ProcessEngine(2), data=log.path)
+            runner.run(records, out, engine=engine, data=log.path)
             minutes = (time.perf_counter() - start) / 60
             timings: list[dict[str, Any]] = [json.loads(x) for x in (out / runner.TIMINGS).read_text().splitlines()]
-            peak = max(peak, *(line["peak_megabytes"] for line in timings))
             section.data.append({"what": what, "rounds": length.rounds, "minutes": minutes, "timings": timings})
             if target is None:
                 section.add(f"{what}, {length.rounds:,} rounds", number(minutes))
@@ -160,7 +174,9 @@ def run_yahoo(plan: Plan) -> Section:
                     what, number(minutes), measurement=Measurement("yahoo", what, "at most", target, minutes, " min")
                 )
         section.add(
-            "memory of a worker", "", measurement=Measurement("yahoo", "memory", "below", MEGABYTES, peak, " MB")
+            "memory of a worker",
+            "",
+            measurement=Measurement("yahoo", "memory", "below", MEGABYTES, engine.megabytes, " MB"),
         )
     return section
 

@@ -10,6 +10,7 @@ import pytest
 
 import hybandits
 from hybandits.service.api import ENDPOINTS
+from hybandits.service.serving import compile_policies
 from hybandits.service.settings import read_bandit
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.writer import Writer
@@ -94,6 +95,7 @@ def test_the_requests_of_the_service_are_answered(tmp_path: Path) -> None:
         bandit = read_bandit(tomllib.loads(re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[0]))
         requests = re.findall(r"^    curl (?:-X (\w+) )?localhost:8000(\S+)(?: -d '(.*)')?$", text, re.MULTILINE)
         assert len(requests) >= 3
+        compile_policies(bandit)  # as servers do before they answer
         with served(Writer(SqliteStore(tmp_path / f"{i}.db"), bandit)) as web:
             for method, path, body in requests:
                 answer = web.request(method or ("POST" if body else "GET"), path, content=body)

@@ -46,6 +46,7 @@ def test_batch_equals_one_by_one_to_the_bit(problem: Problem) -> None:
     assert batch.learned.keys() == one.learned.keys()
 
 
+@pytest.mark.slow
 @PROBLEMS
 @given(problem=hybrid_problems(), cut=st.integers(0, 40))
 def test_merge_equals_together(problem: Problem, cut: int) -> None:

@@ -122,6 +122,7 @@ def test_order_of_arms_and_candidates(tmp_path: Path, trained: Greedy) -> None:
     np.testing.assert_allclose(numbers(evaluate(one, targets)), numbers(evaluate(other, targets)), rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_splitting_the_work(tmp_path: Path, trained: Greedy, monkeypatch: pytest.MonkeyPatch) -> None:
     view = View(write_log(tmp_path / "log", 3001, parts=7))
     targets = several(view, trained)
@@ -133,8 +134,10 @@ def test_splitting_the_work(tmp_path: Path, trained: Greedy, monkeypatch: pytest
     assert entire.diagnostics["own"].rounds == 2996
 
 
-def engines_agree(engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch, *, pair: int = 0) -> None:
-    view = View(write_log(path, 3000, parts=6, uniform=True, clicks=True, pools=SAME, pair=pair))
+def engines_agree(
+    engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch, *, interval: str = "bootstrap", pair: int = 0
+) -> None:
+    view = View(write_log(path, 2000, parts=6, uniform=True, clicks=True, pools=SAME, pair=pair))
     monkeypatch.setattr(parts, "PART_ROUNDS", 700)
     trained = Greedy(d1=view.d1, d2=view.d2, seed=0)
     fit.warm_start(trained, fit.collect(view, 0, 150))
@@ -143,18 +146,17 @@ def engines_agree(engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch, *
     targets["learning"] = Learning(HyLinUCB(d1=view.d1, d2=view.d2, seed=0))
     targets["greedy"], targets["epsilon"] = Frozen(trained), Frozen(targets["epsilon"])
     targets["thompson"] = Frozen(targets["thompson"])
-    for interval in ("bootstrap", "bernstein"):
-        options: dict[str, Any] = {"estimators": ["replay", "ips", "snips", "dm", "dr"], "interval": interval}
-        here = evaluate(view, targets, engine=SerialEngine(), **options)
-        there = evaluate(view, targets, engine=engine, **options)
-        assert json.dumps(here.plain(), allow_nan=False) == json.dumps(there.plain(), allow_nan=False)
-        assert here.of("learning", "replay").value is not None
+    options: dict[str, Any] = {"estimators": ["replay", "ips", "snips", "dm", "dr"], "interval": interval}
+    here = evaluate(view, targets, engine=SerialEngine(), **options)
+    there = evaluate(view, targets, engine=engine, **options)
+    assert json.dumps(here.plain(), allow_nan=False) == json.dumps(there.plain(), allow_nan=False)
+    assert here.of("learning", "replay").value is not None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pair", [0, 2])
-def test_engines_agree_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pair: int) -> None:
-    engines_agree(ProcessEngine(2), tmp_path / "log", monkeypatch, pair=pair)
+@pytest.mark.parametrize(("interval", "pair"), [("bootstrap", 0), ("bernstein", 2)])
+def test_engines_agree_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: str, pair: int) -> None:
+    engines_agree(ProcessEngine(2), tmp_path / "log", monkeypatch, interval=interval, pair=pair)
 
 
 @pytest.mark.slow

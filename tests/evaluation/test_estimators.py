@@ -50,6 +50,7 @@ class Problem:
         return wrong, out, mass, eligible
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [add_choices, add_choices.py_func])
 @pytest.mark.parametrize("options", [{}, {"low": -0.3, "high": 0.4}, {"pair": 3}])
 def test_choices_against_their_formulas(function: Any, options: dict[str, Any]) -> None:
@@ -113,6 +114,7 @@ def half_weight(t: Terms) -> tuple[FloatArray, FloatArray]:
     return np.sqrt(t.weight) * t.reward, np.sqrt(t.weight)
 
 
+@pytest.mark.slow
 def test_an_estimator_of_ones_own(view: View) -> None:
     never = Rule(lambda p: p.learns, "Not of {p.name}.")
     own = Estimator(name="half", terms=half_weight, refused=(never,))

@@ -211,6 +211,7 @@ def test_memories_are_multiples_of_the_number_of_parameters(mode: str) -> None:
     assert empty.models[2].state.rate == pytest.approx(1 / 12)
 
 
+@pytest.mark.slow
 def test_all_models_learn_a_row_and_bad_ones_are_refused(mode: str) -> None:
     """The first model, if it weighs nothing at two refreshes of the last one running, continues from the heaviest."""
     estimator = mixed(make_rows(0, n=120, d1=2, d2=2, arms=3))

@@ -99,6 +99,7 @@ def test_every_coordinate_of_the_lattice_takes_every_level_once() -> None:
     assert (where != start).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [3, 15, 60])
 def test_places_are_taken_as_often_as_in_the_posterior(rows: int) -> None:
     """A million draws of the dense posterior; 4,000 here, which are good to 0.03 (four standard errors of as many

@@ -53,6 +53,7 @@ def test_grids_of_ours_can_be_played(method: str) -> None:
         assert played(method, stream.name, variant, rounds=5) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", OTHERS)
 def test_others_play_every_stream_that_they_can_take(method: str) -> None:
     """A method that cannot take part says so; no method fails in any other way."""

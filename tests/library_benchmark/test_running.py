@@ -108,6 +108,7 @@ def test_runs_of_other_code_are_refused(tmp_path: Path, monkeypatch: pytest.Monk
         running.run(tasks, tmp_path, workers=0)
 
 
+@pytest.mark.slow
 def test_runs_are_written_as_table_and_figure_and_read_back(tmp_path: Path) -> None:
     from library_benchmark import report
 

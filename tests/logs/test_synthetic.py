@@ -116,6 +116,7 @@ def test_memberships_are_as_in_the_real_log(tmp_path: Path) -> None:
         assert all(len(feature) == 10 for feature in user.split()[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["R6A", "R6B"])
 def test_a_function_of_the_seed(kind: str, tmp_path: Path) -> None:
     rounds = BLOCK + 500

@@ -88,6 +88,7 @@ def test_a_column_that_is_not_there(tmp_path: Path) -> None:
         ColumnsReader(path, mapping=Mapping(arm="item", reward="Click", user=["a"]))
 
 
+@pytest.mark.slow
 @given(text=st.text(alphabet='ab1,"\n\r ', max_size=80), block=st.sampled_from([16, 33]))
 @settings(max_examples=50, deadline=None)
 def test_where_blocks_end_makes_no_difference(tmp_path_factory: pytest.TempPathFactory, text: str, block: int) -> None:

@@ -214,6 +214,7 @@ def logs(draw: Any, kind: str) -> bytes:
     return bytes(text) + draw(st.sampled_from([b"", b"\n", b"\n\n"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [R6A, R6B])
 @given(data=st.data())
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -212,6 +212,7 @@ class Even(Last):
         return np.full(len(candidates.arms), 1 / len(candidates.arms))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "wanted"), [(Last, [0, 0, 1]), (Often, [0.25, 0.75, 0]), (Even, [1 / 3] * 3)])
 def test_propensities_of_a_rule_of_ones_own_replace_those_of_the_rule_before(kind: Any, wanted: list[float]) -> None:
     """Estimates by 2,000 draws within 5 standard errors."""

@@ -173,6 +173,7 @@ def test_what_is_no_memory_is_refused(memory: Any, error: type[Exception], messa
         HyIDS(d1=2, d2=1, memory=memory)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [HyThompson, HyIDS])
 def test_a_world_that_changes_costs_less_with_a_memory(kind: Any) -> None:
     """Two jumps in 3,000 rounds: over four seeds the regret is less than two thirds (it is about a third)."""

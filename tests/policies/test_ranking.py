@@ -94,6 +94,7 @@ def test_information_directed_sampling_explores_in_the_first_place_alone() -> No
     assert mixed > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [Uniform(**SHAPE, seed=0), HyIDS(**SHAPE, seed=0), HyThompson(**SHAPE, seed=0)])
 def test_random_orders_are_equally_likely(policy: Policy) -> None:
     """Policies that know nothing yet; frequencies of 3,000 rankings within 5 standard errors."""
@@ -102,6 +103,7 @@ def test_random_orders_are_equally_likely(policy: Policy) -> None:
     assert policy.rank(x, z, ARMS, 3).propensities.tolist() == [0.2] * 3
 
 
+@pytest.mark.slow
 def test_epsilon_greedy_draws_an_order_with_probability_epsilon() -> None:
     """Frequencies of 6,000 rankings within 5 standard errors, against the probabilities that they say."""
     policy, x, z = taught(EpsilonGreedy(Greedy(**SHAPE), epsilon=0.4, seed=0))

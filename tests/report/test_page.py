@@ -46,6 +46,7 @@ def verdict_on(claim: str, answer: Any, protocol: str = "released", **more: Any)
     return Verdict(**{"claim": claim, "protocol": protocol, "test": "", "verdict": answer, "summary": "", **more})
 
 
+@pytest.mark.slow
 def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
     results = settings(tmp_path, commands=["hybandits reproduce <out>"], versions={"python": "3.11", "numpy": "2"})
     page = page_about(results, tiny_figures())

@@ -52,6 +52,7 @@ def test_a_round_with_a_real_service(tmp_path: Path) -> None:
         asyncio.run(work())
 
 
+@pytest.mark.slow
 def test_ids_of_all_kinds_reach_the_service(tmp_path: Path) -> None:
     with served(writer(tmp_path)) as web, Client(str(web.base_url)) as client:
         for id in (".", "..", "a.b", "../arms", "?", "#"):

@@ -65,7 +65,7 @@ def test_a_range_of_rewards_moves_and_stretches_everything() -> None:
 
 
 def history(seed: int, rounds: int, *, ranged: bool, arms: int = 5) -> dict[str, np.ndarray]:
-    """For live, uniform choice, bold and their differences: whether bounds held after every 10th of so many rounds."""
+    """For live, uniform choice, bold and their differences: whether bounds held after every 20th of so many rounds."""
     summary = Summary(rewards=(0.0, 1.0) if ranged else None)
     summary.compare("live", ["bold"], row=1, unchanged=[])
     arms = KnownArms(seed, arms=arms)
@@ -77,7 +77,7 @@ def history(seed: int, rounds: int, *, ranged: bool, arms: int = 5) -> dict[str,
         summary.learned(0, drawn, reward)
         for name in truth:
             truth[name] += float(expected[name])
-        if t % 10:
+        if t % 20:
             continue
         uniform = compared(summary, summary.uniform, summary.uniform_weights)
         bold = compared(summary, summary.challengers["bold"], summary.weights)

@@ -36,6 +36,7 @@ def play(service: Writer, first: int, last: int, clock: Clock | None = None) -> 
             clock.advance(1)
 
 
+@pytest.mark.slow
 def test_an_exported_log_can_be_evaluated(tmp_path: Path) -> None:
     service = writer(tmp_path)
     put(service, "a", "b", "c")

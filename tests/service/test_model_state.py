@@ -50,6 +50,7 @@ def played(path: Path, content: dict[str, Any]) -> Writer:
     return service
 
 
+@pytest.mark.slow
 @MODES
 def test_a_log_gives_the_same_bytes_however_it_is_folded(tmp_path: Path, content: dict[str, Any]) -> None:
     """Servers fold what has come since they last looked, which is another piece of the log for each."""
@@ -71,6 +72,7 @@ def test_a_log_gives_the_same_bytes_however_it_is_folded(tmp_path: Path, content
     assert service.state.snapshot().content == expected
 
 
+@pytest.mark.slow
 @MODES
 def test_a_snapshot_goes_on_with_the_same_bytes(tmp_path: Path, content: dict[str, Any]) -> None:
     service = played(tmp_path, content)
@@ -106,6 +108,7 @@ def test_a_start_with_a_snapshot_reads_only_what_came_after_it(tmp_path: Path, m
     assert read == [1, 102], "what the log begins with, and what came after the snapshot"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [b"", b"\0", b"{}", "half", "policy"], ids=str)
 def test_a_damaged_snapshot_is_passed_over(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: bytes | str

@@ -102,6 +102,7 @@ def test_numbers_in_words() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arms", [3, 1_000])
 def test_the_page_stays_small(tmp_path: Path, arms: int) -> None:
     html = content(make_view(played(tmp_path, [f"arm {i}" for i in range(arms)], 300)))

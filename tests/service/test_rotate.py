@@ -54,6 +54,7 @@ def new(address: str, tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
+@pytest.mark.slow
 @MODES
 def test_the_new_log_goes_on_where_the_old_one_ended(store: Store, new: Store, content: dict[str, Any]) -> None:
     clock = Clock()
@@ -224,6 +225,7 @@ def candidates_of(store: SqliteStore) -> dict[int, Any]:
     return known
 
 
+@pytest.mark.slow
 @MODES
 def test_rows_of_arms_stay_behind_unless_a_copied_decision_means_them(tmp_path: Path, content: dict[str, Any]) -> None:
     """An arm whose features change all the time must not make the log grow for ever."""

@@ -37,6 +37,7 @@ def test_other_machines_are_let_in_with_a_token_only() -> None:
         serve(Serving(bandit="bandit.toml", store="log.db", host="0.0.0.0"))
 
 
+@pytest.mark.slow
 def test_a_server_that_stops_leaves_the_whole_log_in_its_file(tmp_path: Path) -> None:
     (tmp_path / "bandit.toml").write_text('name = "page"')
     app = make_application(Serving(bandit=str(tmp_path / "bandit.toml"), store=str(tmp_path / "log.db")))
@@ -65,7 +66,7 @@ from hybandits.service.serving import compile_policies
 from tests.support.bandits import FILE, bandit, decide, put, reward, writer
 from tests.support.everything import kernels
 
-names = {{"bold": "HyThompson", "told": "HyLinUCB"}}
+names = {{"bold": "HyThompson", "fading": "HyIDS:memory=auto", "told": "HyLinUCB"}}
 content = {{**FILE, "challengers": [{{"name": name, "policy": policy}} for name, policy in names.items()]}}
 compile_policies(bandit(content))
 known = kernels()

@@ -77,6 +77,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "nowhere" / "log.db")
 
 
+@pytest.mark.slow
 def test_the_wal_stays_short_under_steady_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "CHECKPOINT_PAGES", 20)
     store = SqliteStore(tmp_path / "log.db")
@@ -90,6 +91,7 @@ def test_the_wal_stays_short_under_steady_writing(tmp_path: Path, monkeypatch: p
     assert len(list(SqliteStore(tmp_path / "log.db").rows(0))) == 400
 
 
+@pytest.mark.slow
 def test_a_long_reader_does_not_keep_writers_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "CHECKPOINT_PAGES", 5)
     monkeypatch.setattr(store_module, "PAGE", 10)

@@ -228,15 +228,11 @@ class WithWindow(Service):
     windowed = True
 
 
-FEW = settings(max_examples=5, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck))
-MANY = settings(FEW, max_examples=30, stateful_step_count=40)
+FEW = settings(max_examples=3, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(FEW, max_examples=12, stateful_step_count=40)
 
 
-class TestAtOnce(Service.TestCase):
-    settings = FEW
-
-
-class TestWithWindow(WithWindow.TestCase):
+class TestFewStepsWithWindow(WithWindow.TestCase):
     settings = FEW
 
 

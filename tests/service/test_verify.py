@@ -42,6 +42,7 @@ def verified(store: SqliteStore, row: Row, other: Decision) -> Verification:
     return result
 
 
+@pytest.mark.slow
 def test_a_decision_that_was_tampered_with_is_found(tmp_path: Path) -> None:
     service = writer(tmp_path, challengers=[{"name": "bold", "policy": "HyThompson:scale=1,noise=0.5"}])
     put(service, "a", "b", "c")

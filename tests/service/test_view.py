@@ -50,6 +50,7 @@ def test_in_the_middle(tmp_path: Path) -> None:
     assert msgspec.json.decode(msgspec.json.encode(view), type=View) == view
 
 
+@pytest.mark.slow
 def test_of_many_arms_the_most_decided_are_seen(tmp_path: Path) -> None:
     view = make_view(played(tmp_path, *(f"arm {i}" for i in range(60)), rounds=200))
     counts = [arm.decisions for arm in view.arms]
@@ -103,6 +104,7 @@ def test_what_other_servers_have_written_is_seen(tmp_path: Path) -> None:
     other.store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rewards", [[1e50, -1e50], [5e-324, 0.0], [1e16]])
 def test_extreme_rewards_are_shown(tmp_path: Path, rewards: list[float]) -> None:
     service = writer(tmp_path, {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1,noise=0.5"}]})

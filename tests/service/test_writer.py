@@ -48,6 +48,7 @@ def test_events_in_one_transaction_are_told_apart(tmp_path: Path) -> None:
     assert service.state.policies["live"].rounds == 1
 
 
+@pytest.mark.slow
 def test_chances_are_never_zero_and_those_that_are_drawn_from(tmp_path: Path) -> None:
     service = writer(tmp_path, floor=0.3)
     put(service, "a", "b", "c")
@@ -155,6 +156,7 @@ def play(service: Writer, first: int, last: int) -> None:
             reward(service, f"e{i}", float((i * 7 + len(answer.body.arm)) % 5 == 0))
 
 
+@pytest.mark.slow
 def test_decisions_made_together_are_those_made_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else is in the transaction: other candidates, users that cannot be used, an id that comes again."""
     content = {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1,noise=0.5"}]}

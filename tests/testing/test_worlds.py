@@ -94,6 +94,7 @@ def broken(kind: type[Good], test: str) -> None:
     getattr(suite, test)(suite.make(seed=3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "test"),
     [
