@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hybandits.experiments.results import Outcome, Results
 from hybandits.paper import bounds, theorems
-from hybandits.paper.judging import join_names, number
+from hybandits.paper.judging import join_names, number_range
 from hybandits.paper.settings import DELTA, PAPER_POLICIES
 from hybandits.paper.theorems import Problem
 
@@ -59,22 +59,17 @@ def _describe_bounds(results: Results) -> str:
     for policy in theorems.POLICIES:
         crossings = [bounds.crossing(policy, problem) for problem in shapes.values()]
         if known := [crossing for crossing in crossings if crossing is not None]:
-            falls.append(f"{policy}'s after {_range(known)} rounds")
+            falls.append(f"{policy}'s after {number_range(known)} rounds")
         if len(known) < len(crossings):
             last = (replace(problem, horizon=bounds.LONGEST) for problem in shapes.values())
             ratios = [bounds.ratio(policy, problem) for problem in last]
-            never.append(f"{policy}'s does not within 10^300 rounds, where it is {_range(ratios)} times as large")
+            never.append(f"{policy}'s does not within 10^300 rounds, where it is {number_range(ratios)} times as large")
     longest = max(problem.horizon for problem in shapes.values())
     return (
         "With the constants of the proofs and the largest rho that |x|, |z| <= 1 allow, the bounds fall below the "
         f"standard ones late: {join_names(falls)}, depending on the setting; {join_names(never)}. The settings have "
         f"at most {longest:,} rounds, so at no length that was played do these bounds improve on what was known."
     )
-
-
-def _range(values: list[float]) -> str:
-    low, high = number(min(values)), number(max(values))
-    return low if low == high else f"{low} to {high}"
 
 
 # ------------------------------------------------------------------ can the assumption hold
@@ -117,7 +112,7 @@ def _describe_forced_regret(results: Results) -> str:
         pairs = [(case, name) for case in cases for name in PAPER_POLICIES if name in case.regrets]
         if pairs:
             below = sum(case.regrets[name] < case.least for case, name in pairs)
-            rates = _range([case.forced.mean for case in cases])
+            rates = number_range([case.forced.mean for case in cases])
             clauses.append(
                 f"under the {protocol} protocol that is {rates} per round, and {below} of the {len(pairs)} regrets of "
                 f"{join_names(PAPER_POLICIES)} are below it"

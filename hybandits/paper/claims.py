@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -56,6 +57,8 @@ class Claim(NamedTuple):
 
     title: str
     statement: str
+    method: str
+    """The test and its level in a few words."""
     test: str
     other_test: str = ""
     """The test on the small problem (claims 5 and 6), or on a synthetic log (claim 8)."""
@@ -63,6 +66,9 @@ class Claim(NamedTuple):
 
 LEVEL = f"{100 * CONFIDENCE:g} %"
 """The confidence of intervals, in words."""
+
+_BY_ENVIRONMENT = f"paired t over environments, {LEVEL}"
+_BY_TRIAL = f"paired t over trials, {LEVEL}"
 
 _ONE_DRAW = "All trials share one draw of the parameters, so the verdict is about that draw."
 _SMALL_PROBLEM = (
@@ -94,12 +100,14 @@ CLAIMS: dict[str, Claim] = {
         "Setting 1: order of regrets",
         "With many shared features (d1 = 40, d2 = 5) HyLinUCB has the smallest regret at T, then LinUCB, then "
         "DisLinUCB, then HyRan.",
+        _BY_ENVIRONMENT,
         _ORDER,
     ),
     "2": Claim(
         "Setting 2: order of regrets, HyRan linear",
         "With many features of each arm's own (d1 = 5, d2 = 40) DisLinUCB has the smallest regret at T, then HyLinUCB, "
         "then HyRan, then LinUCB; HyRan's regret is linear in the rounds, the others' sublinear.",
+        _BY_ENVIRONMENT,
         f"{_ORDER} Shape is the exponent of the regret over the last half of the rounds: linear if its interval lies "
         f"between {LINEAR[0]} and {LINEAR[1]}, sublinear if it lies below {LINEAR[0]}.",
     ),
@@ -107,6 +115,7 @@ CLAIMS: dict[str, Claim] = {
         "Setting 3: order at every K, slowest growth",
         "With d1 = d2 = 5 HyLinUCB has the smallest regret at T for every number of arms K, then DisLinUCB, then "
         "LinUCB, then HyRan; HyLinUCB's regret grows slowest with K.",
+        _BY_ENVIRONMENT,
         f"{_ORDER} Growth with K is fitted per run and compared in the same way, both as a power of K (the slope of "
         "log regret against log K) and as regret added per arm (the slope of regret against K). Where the two measures "
         "disagree, it is undecided.",
@@ -115,6 +124,7 @@ CLAIMS: dict[str, Claim] = {
         "Regret grows no faster than sqrt(T)",
         "Under diversity the regrets of LinUCB, HyLinUCB and DisLinUCB are at most of the order of sqrt(T), up to "
         "logarithms.",
+        f"t on exponents of regret, {LEVEL}",
         "The exponent of the regret is fitted over the last half of the rounds, one per trial. If T exceeds the "
         f"burn-in, it holds if the {LEVEL} interval of the mean exponent ends below {0.5 + ROOT_TOLERANCE:g} (the "
         "tolerance covers the theorems' logarithm) and is contradicted if the interval starts above. Up to the burn-in "
@@ -125,6 +135,7 @@ CLAIMS: dict[str, Claim] = {
         "The smallest eigenvalues of V_t, of every W_i,t and, for DisLinUCB, of every arm's matrix grow linearly in "
         "the rounds or in the arm's pulls; the largest singular value of B_i,t grows like the square root of the "
         "pulls.",
+        f"t on exponents of growth, {LEVEL}",
         f"Exponents are fitted over the last half of the rounds, one per trial, and given with the {LEVEL} interval "
         f"of their mean; an arm counts once it has {PULLS_PER_DIMENSION} pulls per dimension. Those of eigenvalues "
         "come from the growth per row in the third and in the last quarter of the rounds, because lambda_min starts "
@@ -143,6 +154,7 @@ CLAIMS: dict[str, Claim] = {
         "Key lemma: M between U/2 and 2U",
         "After a burn-in T_o the design matrix M_t lies between half and twice its block diagonal part U_t with "
         "probability at least 1 - 4 delta, which is to say sigma_max(Z_t) <= 1/2.",
+        f"Clopper and Pearson, {LEVEL}",
         "sigma_max(Z_t) is measured at the probes. If T reaches the burn-in T_o, the claim holds if it is at most 1/2 "
         "at all probes from T_o on in so many trials that its probability is at least 1 - 4 delta at "
         f"{LEVEL} confidence (Clopper and Pearson), and is contradicted if that probability is below. Up to T_o the "
@@ -160,6 +172,7 @@ CLAIMS: dict[str, Claim] = {
         "Regret below the theorems' bounds",
         "Once T exceeds the burn-in, the regrets of LinUCB, HyLinUCB and DisLinUCB stay below the right-hand sides "
         "that the proofs spell out, with probability at least 1 - 4 delta.",
+        "every run against the bound",
         "In every experiment and for every K, the largest regret at T of any run is compared with the proof's bound, "
         "with the theorem's lambda and gamma and with the largest diversity rho of any run, which makes the bound "
         "smallest. A part holds if T exceeds the burn-in and every run is below the bound. It is undecided if T does "
@@ -170,6 +183,7 @@ CLAIMS: dict[str, Claim] = {
         "Yahoo: HyLinUCB best, LinUCB close",
         "On the contexts of Yahoo's click log, with a reward model fitted to its first rounds, HyLinUCB has the "
         "smallest regret at T; LinUCB's comes close to it, DisLinUCB's and HyRan's are much larger.",
+        _BY_TRIAL,
         _CLICK_LOG,
         f"{_CLICK_LOG} This log is synthetic, so the claim is undecided whatever comes out.",
     ),
@@ -177,6 +191,7 @@ CLAIMS: dict[str, Claim] = {
         "Yahoo, positions as arms: HyLinUCB best, LinUCB close",
         "The same as claim 8. In the paper's text the arms are articles; in its code, and in this run, they are "
         "positions in a line's list of candidates.",
+        _BY_TRIAL,
         _CLICK_LOG,
         f"{_CLICK_LOG} This log is synthetic, so the claim is undecided whatever comes out.",
     ),
@@ -227,7 +242,7 @@ class Basis(NamedTuple):
 
 
 UNIFORM_CHOICE = Basis("small problem, uniform choice", (UNIFORM,))
-PICKED_ARMS = Basis("small problem, arms picked for their reward", PAPER_POLICIES, ("HyIDS",))
+PICKED_ARMS = Basis("small problem, picked arms", PAPER_POLICIES, ("HyIDS",))
 
 
 class Finding(NamedTuple):
@@ -264,6 +279,18 @@ class Verdict:
     """The runs that the verdict rests on, e.g. ``"the 5 published environments"``."""
     aside: bool = False
     """True if these are other runs than the paper's own: fresh environments, or another problem."""
+    early: bool = False
+    """True if T does not exceed a theorem's burn-in, so that nothing is claimed yet."""
+
+    @property
+    def short(self) -> str:
+        """The first sentence of the summary."""
+        return re.split(r"(?<=\.) (?=[A-Z])", self.summary)[0]
+
+    @property
+    def method(self) -> str:
+        """The test and its level in a few words."""
+        return CLAIMS[self.claim].method
 
     @property
     def title(self) -> str:

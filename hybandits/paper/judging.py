@@ -79,7 +79,7 @@ class JudgedOutcome:
         if e.log is not None:
             return "one log"
         if self.outcome.has_independent_trials:
-            return f"{e.trials} trials of one draw of the parameters" if count == 1 else f"{count} environments"
+            return f"{e.trials} trials of one draw" if count == 1 else f"{count} environments"
         if self.fresh:
             return f"{count} fresh environments"
         # The environments of the text's protocol have the published seeds, but were never published.
@@ -88,13 +88,14 @@ class JudgedOutcome:
 
     def verdict(
         self, claim: str, summary: str, findings: Sequence[Finding] = (), answer: Answer | None = None, *,
-        other_test: bool = False, basis: str = "",
+        other_test: bool = False, basis: str = "", early: bool = False,
     ) -> Verdict:  # fmt: skip
         """A verdict on a claim; the findings give the answer unless it is given, and the experiment its basis."""
         test = CLAIMS[claim].other_test if other_test else CLAIMS[claim].test
         return Verdict(
             claim=claim, protocol=self.protocol, test=test, verdict=answer or combine_answers(findings),
             summary=summary, evidence=tuple(findings), basis=basis or self.basis, aside=self.fresh or bool(basis),
+            early=early,
         )  # fmt: skip
 
     def parameters(self, policy: str) -> dict[str, Any]:
@@ -166,6 +167,15 @@ def number(value: float) -> str:
     if abs(value) >= 1e6:
         return f"{value:.2g}".replace("e+0", "e").replace("e+", "e")
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def number_range(values: Sequence[float]) -> str:
+    """Format the least and the largest of some numbers, as one where they look alike.
+
+    >>> number_range([0.1, 3.0]), number_range([2.0])
+    ('0.1 to 3', '2')
+    """
+    return " to ".join(dict.fromkeys(map(number, (min(values), max(values)))))
 
 
 def mean(values: FloatArray) -> str:
@@ -316,7 +326,7 @@ def judge_order(claim: str, judged: JudgedOutcome) -> Verdict:
     always, counted = _count_environments(judged, order.policies)
     at_every_arms = " at every K" if len(complete) > 1 else ""
     count = len(judged.experiment.seeds)
-    summary += f" The whole order appears in {always} of {count} environments{at_every_arms}."
+    summary = f"{summary[:-1]}; the whole order appears in {always} of {count} environments{at_every_arms}."
     return judged.verdict(claim, summary, [*findings, *counted, *_about_full_hyran(judged, claim)], answer)
 
 
@@ -411,7 +421,8 @@ def judge_claim_4(judged: JudgedOutcome) -> Verdict:
         findings.append(Finding(f"{policy}: exponent of the regret", value, answer))
         exponents.append(f"{policy} {mean(values)}")
     summary = f"Exponents at this T: {join_names(exponents)}; sqrt(T) has 0.5."
-    return judged.verdict("4", f"{_before_burn_in(judged, theorems.POLICIES)}{summary}", findings)
+    early = _before_burn_in(judged, theorems.POLICIES)
+    return judged.verdict("4", early + summary, findings, early=bool(early))
 
 
 def _against_burn_in(judged: JudgedOutcome, policy: str, burn_in: float) -> str:
@@ -551,7 +562,8 @@ def judge_claim_6(judged: JudgedOutcome, others: Iterable[JudgedOutcome] = ()) -
     arms = judged.outcome.arms[0]
     per_policy = [_judge_coupling(judged, policy, arms) for policy in _SHARING]
     findings = [finding for finding, _ in per_policy]
-    summary = f"{_before_burn_in(judged, _SHARING)}{join_names([clause for _, clause in per_policy])}."
+    early = _before_burn_in(judged, _SHARING)
+    summary = f"{early}{join_names([clause for _, clause in per_policy])}."
     for policy in _SHARING:
         rho = judged.rho(policy, arms)
         value = (
@@ -562,7 +574,7 @@ def judge_claim_6(judged: JudgedOutcome, others: Iterable[JudgedOutcome] = ()) -
     if not judged.missing([DISJOINT]):
         finding, _ = _judge_coupling(judged, DISJOINT, arms)
         findings.append(Finding("DisLinUCB: largest sigma_max(Z_i,t) of any arm", finding.value).informing())
-    return judged.verdict("6", summary, [*findings, *_describe_other_lengths(others)])
+    return judged.verdict("6", summary, [*findings, *_describe_other_lengths(others)], early=bool(early))
 
 
 def _judge_coupling(judged: JudgedOutcome, policy: str, arms: int) -> tuple[Finding, str]:
@@ -768,8 +780,8 @@ def judge_claim_7(outcomes: Sequence[JudgedOutcome]) -> Verdict:
             f"{sum(vacuous for *_, vacuous, _ in comparisons)} of {total} are vacuous, and T does not exceed "
             f"the burn-in in {sum(early for *_, early in comparisons)} of {total}."
         )
-    basis = join_names(list(dict.fromkeys(judged.basis for judged in outcomes)))
-    return replace(outcomes[0].verdict("7", summary, findings), basis=basis)
+    early = any(early for *_, early in comparisons)
+    return replace(outcomes[0].verdict("7", summary, findings, early=early), basis=f"{len(outcomes)} experiments")
 
 
 def _compare_with_bound(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -> tuple[Finding, float, bool, bool]:

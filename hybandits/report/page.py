@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -22,6 +21,7 @@ from hybandits.paper.published_numbers import HYRAN_TOLERANCE, READ_OUT_ERRORS, 
 from hybandits.report import cases, tables
 from hybandits.report.figures import Drawn, draw_all
 from hybandits.report.figures.looks import Section
+from hybandits.report.opening import opening
 from hybandits.report.tables import Row
 
 
@@ -88,7 +88,7 @@ def page_of(
             synthetic_note=cases.synthetic_note(results),
             synthetic=cases.SYNTHETIC,
             verdicts=verdicts,
-            scores=scores(verdicts),
+            opening=opening(results, verdicts, read_outs),
             confidence=LEVEL,
             errors=READ_OUT_ERRORS,
             tolerance=TOLERANCE,
@@ -129,15 +129,6 @@ def _templates() -> Environment:
     }
     templates.filters.update(filters)
     return templates
-
-
-def scores(verdicts: Sequence[Verdict]) -> dict[tuple[str, str], Counter[str]]:
-    """Count verdicts by protocol and, where they are not on the paper's own runs, by their basis."""
-    tallies: dict[tuple[str, str], Counter[str]] = {}
-    for verdict in sorted(verdicts, key=lambda verdict: (verdict.protocol, verdict.aside)):
-        basis = verdict.basis if verdict.aside else ""
-        tallies.setdefault((verdict.protocol, basis), Counter())[verdict.verdict] += 1
-    return tallies
 
 
 def galleries(drawn: Sequence[Drawn]) -> dict[str, list[tuple[str, list[Drawn]]]]:

@@ -142,11 +142,11 @@ def test_claim_1_reversed_and_tied() -> None:
     e = short_setting("setting-1")
     swapped = judge_order("1", judged(e, power_curves(e, ORDER_1 | {"HyLinUCB": 310.0})))
     assert swapped.verdict == FAILS
-    assert swapped.summary.startswith("Contradicted: HyLinUCB < LinUCB. The whole order appears in ")
+    assert swapped.summary.startswith("Contradicted: HyLinUCB < LinUCB; the whole order appears in ")
     assert the_finding(swapped, "LinUCB < DisLinUCB").verdict == HOLDS
     tied = judge_order("1", judged(e, power_curves(e, ORDER_1 | {"HyLinUCB": 300.0})))
     assert tied.verdict == OPEN
-    assert tied.summary.startswith("Not settled: HyLinUCB < LinUCB. ")
+    assert tied.summary.startswith("Not settled: HyLinUCB < LinUCB; ")
 
 
 def test_a_missing_policy_leaves_a_claim_undecided() -> None:
@@ -174,7 +174,7 @@ def test_claim_2_fails_by_shape(shapes: dict[str, float], part: str) -> None:
     e = short_setting("setting-2")
     verdict = judge_order("2", judged(e, power_curves(e, ORDER_2, shapes)))
     assert verdict.verdict == FAILS
-    assert verdict.summary == f"Contradicted: {part}. The whole order appears in 5 of 5 environments."
+    assert verdict.summary == f"Contradicted: {part}; the whole order appears in 5 of 5 environments."
 
 
 def test_zero_and_broken_regrets_are_undecided() -> None:
@@ -203,7 +203,7 @@ def test_claim_3_holds() -> None:
     verdict = judge_order("3", JudgedOutcome(setting_3(SLOWEST, LEVELS_3)))
     assert verdict.verdict == HOLDS
     assert verdict.summary == (
-        "The order is as stated at every K. HyLinUCB's regret grows slowest with K. The whole order appears in 5 of 5 "
+        "The order is as stated at every K. HyLinUCB's regret grows slowest with K; the whole order appears in 5 of 5 "
         "environments at every K."
     )
     assert len(verdict.evidence) == 3 * 3 + 2 * 3 + 2
@@ -220,7 +220,7 @@ def test_environments_in_the_whole_order_are_counted() -> None:
     verdict = judge_order("3", judged(e, curve))
     counted = the_finding(verdict, "environments in the whole stated order (not deciding)")
     assert (counted.value, counted.verdict) == ("5 of 5 at K = 10; 3 of 5 at K = 400; 3 of 5 at every K", None)
-    assert verdict.summary.endswith(" The whole order appears in 3 of 5 environments at every K.")
+    assert verdict.summary.endswith("; the whole order appears in 3 of 5 environments at every K.")
 
 
 def test_claim_3_where_the_two_measures_of_growth_differ() -> None:
