@@ -184,7 +184,7 @@ def simulate(
     """Run an experiment of your own: policies in a synthetic world of the kind and size you choose.
 
     Settings come from options or from a TOML file with the same names. Options override the file. The file's list of
-    policies is called policies and holds names or tables ([[policies]] class = "HyThompson" scale = 0.5); --policy
+    policies is called policies and holds names or tables ([[policies]] class = "HyLinUCB" ridge = 0.5); --policy
     replaces the whole list. Policies that need a noise level get that of the world unless they learn it or their
     settings contain one. Classes of your own are imported from the current folder or from where Python finds modules.
     """
