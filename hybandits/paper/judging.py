@@ -45,9 +45,7 @@ def judge(results: Results) -> list[Verdict]:
             cases = (order.experiment, FRESH_NAMES[order.experiment])
             verdicts += [judge_order(claim, run[name]) for name in cases if name in run]
         if "diversity" in run:
-            others = [run[name] for name in FRESH_NAMES if name in run]
-            diversity = run["diversity"]
-            verdicts += [judge_claim_4(diversity), judge_claim_5(diversity), judge_claim_6(diversity, others)]
+            verdicts += [test(run["diversity"]) for test in (judge_claim_4, judge_claim_5, judge_claim_6)]
         if SMALL_DIVERSITY in run:
             verdicts += judge_small_problem(run[SMALL_DIVERSITY])
         if bounded := [run[name] for name in settings.SETTINGS if name in run]:
@@ -106,6 +104,10 @@ class JudgedOutcome:
         """The failure probability that a policy was run with."""
         return float(self.parameters(policy).get("exploration", {}).get("delta", settings.DELTA))
 
+    def failure(self, policy: str) -> float:
+        """delta of the theorems: on the small problem one for all policies, else that of the policy."""
+        return settings.SMALL_DELTA if self.experiment.name == SMALL_DIVERSITY else self.delta(policy)
+
     def ridge(self, policy: theorems.Policy, arms: int) -> float:
         """lambda of the run: the record's, or the theorems' where the record leaves it to them."""
         return float(self.parameters(policy).get("ridge", theorems.prescribed_ridge(policy, arms=arms)))
@@ -127,7 +129,7 @@ class JudgedOutcome:
         rho, e = self.rho(policy, arms), self.experiment
         if math.isnan(rho):
             return None
-        delta = settings.SMALL_DELTA if e.name == SMALL_DIVERSITY else self.delta(policy)
+        delta = self.failure(policy)
         return theorems.Problem(d1=e.d1, d2=e.d2, arms=arms, horizon=e.horizon, rho=rho, delta=delta)
 
     def burn_in(self, policy: str, arms: int) -> float:
@@ -555,67 +557,100 @@ def _share_of_arms(used: NDArray[np.bool_]) -> str:
 # ------------------------------------------------------------------ claim 6
 
 
-def judge_claim_6(judged: JudgedOutcome, others: Iterable[JudgedOutcome] = ()) -> Verdict:
-    """Judge the size of sigma_max(Z_t) in the diversity experiment; `others` have other lengths, for information."""
+class _Case(NamedTuple):
+    """A policy's design matrix with one number of arms."""
+
+    arms: int
+    policy: str
+    design: Design
+    decides: bool
+
+    @property
+    def name(self) -> str:
+        return f"K = {self.arms}, {self.policy}"
+
+
+def _cases(judged: JudgedOutcome, deciding: Sequence[str], informing: Sequence[str] = ()) -> list[_Case]:
+    return [
+        _Case(arms, policy, design, policy in deciding)
+        for arms in judged.outcome.arms
+        for policy in (*deciding, *informing)
+        if policy in judged.outcome.policies and (design := judged.design(policy, arms)) is not None
+    ]
+
+
+def judge_claim_6(judged: JudgedOutcome) -> Verdict:
+    """Judge the size of sigma_max(Z_t) in the diversity experiment; before the burn-in nothing is claimed."""
     if missing := judged.missing(_SHARING):
-        return judged.verdict("6", missing, _describe_other_lengths(others))
-    arms = judged.outcome.arms[0]
-    per_policy = [_judge_coupling(judged, policy, arms) for policy in _SHARING]
-    findings = [finding for finding, _ in per_policy]
+        return judged.verdict("6", missing)
     early = _before_burn_in(judged, _SHARING)
-    summary = f"{early}{join_names([clause for _, clause in per_policy])}."
-    for policy in _SHARING:
-        rho = judged.rho(policy, arms)
-        value = (
-            f"{number(judged.burn_in(policy, arms))} with rho = {number(rho)}, against T = {judged.horizon:,}; ridge "
-        )
-        value += f"{number(judged.ridge(policy, arms))}, and the proof asks for at least 1/rho = {number(1 / rho)}"
-        findings.append(Finding(f"{policy}: burn-in T_o", value).informing())
-    if not judged.missing([DISJOINT]):
-        finding, _ = _judge_coupling(judged, DISJOINT, arms)
-        findings.append(Finding("DisLinUCB: largest sigma_max(Z_i,t) of any arm", finding.value).informing())
-    return judged.verdict("6", summary, [*findings, *_describe_other_lengths(others)], early=bool(early))
+    summary, findings = _judge_couplings(judged, _cases(judged, _SHARING, [DISJOINT]))
+    return judged.verdict("6", early + summary, findings, early=bool(early))
 
 
-def _judge_coupling(judged: JudgedOutcome, policy: str, arms: int) -> tuple[Finding, str]:
-    """Judge whether one policy's sigma_max(Z_t) is at most 1/2, with a clause for the summary."""
-    what = f"{policy}: sigma_max(Z_t)"
-    design = judged.design(policy, arms)
-    if design is None:
-        return Finding(what, "not measured", OPEN), f"{policy}'s Z was not measured"
-    z, t, trials = design.z_norm, design.t, len(design.z_norm)
-    reached = bool(t[-1] >= judged.burn_in(policy, arms))
-    since, when = (judged.burn_in(policy, arms), "since T_o") if reached else (t[-1], "at T")
-    small = int((z[:, t >= since] <= COUPLING_LIMIT).all(axis=1).sum())
-    goal = 1 - 4 * judged.delta(policy)
-    floor, enough = judge_share(small, trials, goal, parts=len(_SHARING))
-    slope = judge_mean(statistics.exponents(t, z, judged.late(t)), judged.outcome.independent_units(policy), below=0.0)
-    value = f"median {number(float(np.median(z[:, -1])))} and largest {number(float(z[:, -1].max()))} at T; "
-    value += f"{slope.words('exponent')}; at most 1/2 {when} in {small} of {trials} trials"
+def _judge_couplings(judged: JudgedOutcome, cases: Sequence[_Case]) -> tuple[str, list[Finding]]:
+    parts = sum(case.decides for case in cases)
+    findings: list[Finding] = []
+    clauses: dict[int, list[str]] = {}
+    for case in cases:
+        finding, clause = _judge_coupling(judged, case, max(parts, 1))
+        findings.append(finding if case.decides else finding.informing())
+        if case.decides:
+            clauses.setdefault(case.arms, []).append(clause)
+    summary = "; ".join(f"K = {arms}: Z <= 1/2 {join_names(of_arms)}" for arms, of_arms in clauses.items())
+    summary = f"{summary}." if summary else "Z was not measured."
+    return summary, [*findings, *(_describe_burn_in(judged, case) for case in cases)]
+
+
+def _judge_coupling(judged: JudgedOutcome, case: _Case, parts: int) -> tuple[Finding, str]:
+    """Judge whether sigma_max(Z_t) is at most 1/2 after the burn-in, with a clause for the summary."""
+    policy, design, goal = case.policy, case.design, 1 - 4 * judged.failure(case.policy)
+    z, trials, start = design.z_norm, len(design.z_norm), judged.burn_in(policy, case.arms)
+    counts = np.broadcast_to(design.t >= start, z.shape)
+    if policy == DISJOINT and design.pulls is not None:
+        counts = design.pulls.min(axis=2) >= start
+    reached = bool(counts[:, -1].all())
+    if not reached:
+        counts = np.broadcast_to(design.t >= design.t[-1], z.shape)
+    small = int(((z <= COUPLING_LIMIT) | ~counts).all(axis=1).sum())
+    floor, answer = judge_share(small, trials, goal, parts=parts)
+    units = judged.outcome.independent_units(policy, case.arms)
+    slope = judge_mean(statistics.exponents(design.t, z, _late(judged, design.t)), units)
+    middle, least, largest = (number(float(value)) for value in (np.median(z[:, -1]), z[:, -1].min(), z[:, -1].max()))
+    when = f"{'since T_o' if reached else 'at T'} in {small} of {trials} trials"
+    value = f"median {middle} at T ({least} to {largest}); {slope.words('exponent')}; at most 1/2 {when}"
     value += f", hence with probability {floor:.3f} or more ({goal:g} is claimed)" if reached else ""
-    clause = f"{policy}'s Z is at most 1/2 {when} in {small} of {trials} trials"
-    return Finding(what, value, enough if reached else OPEN), clause
+    clause = f"for {policy} {when} ({middle} at T)"
+    return Finding(f"{case.name}: sigma_max(Z_t)", value, answer if reached else OPEN), clause
 
 
-def _from_when_on(t: FloatArray, true: Any) -> float | None:
-    """The probe from which on something is always true; None if it is not true at the last."""
+def _late(judged: JudgedOutcome, t: FloatArray) -> NDArray[np.bool_]:
+    """Select the last half of the rounds, on the small problem the last powers of ten."""
+    share = 1 - 10.0**-claims.DECADES if judged.experiment.name == SMALL_DIVERSITY else 0.5
+    return judged.late(t, share)
+
+
+def _from_when_on(t: FloatArray, true: Any) -> str:
+    """The probe from which on something is always true, in words."""
     for_good = np.flip(np.logical_and.accumulate(np.flip(true)))
-    return float(t[for_good][0]) if for_good.any() else None
+    return f"from t = {number(float(t[for_good][0]))} on" if for_good.any() else "never"
 
 
-def _describe_other_lengths(others: Iterable[JudgedOutcome]) -> list[Finding]:
-    """sigma_max(Z_T) in the settings, whose T is longer."""
-    findings = []
-    for judged, arms in [(other, arms) for other in others for arms in other.outcome.arms]:
-        ranges = []
-        for policy in _SHARING:
-            if policy in judged.outcome.policies and (design := judged.design(policy, arms)) is not None:
-                last = design.z_norm[:, -1]
-                ranges.append(f"{policy} {number(float(last.min()))} to {number(float(last.max()))}")
-        if ranges:
-            what = f"{judged.experiment.name}, K = {arms}: sigma_max(Z_T) at T = {judged.horizon:,}"
-            findings.append(Finding(what, "; ".join(ranges)).informing())
-    return findings
+def _describe_burn_in(judged: JudgedOutcome, case: _Case) -> Finding:
+    """The burn-in as printed, and the proof's own inequality with the pulls that were measured."""
+    t, pulls, ridge = case.design.t, case.design.pulls, judged.experiment.design_ridge
+    ridge = judged.ridge(case.policy, case.arms) if ridge is None else ridge  # type: ignore[arg-type]
+    rho = judged.rho(case.policy, case.arms)
+    value = _against_burn_in(judged, case.policy, judged.burn_in(case.policy, case.arms))
+    value += f"; rho = {number(rho)}, ridge {ridge:g}, and the proof asks for at least 1/rho = {number(1 / rho)}"
+    bound, problem = judged.lemma_bound(case.policy, case.arms), judged.problem(case.policy, case.arms)
+    if bound is not None and pulls is not None and problem is not None:
+        least = theorems.eigenvalue_burn_in(problem)
+        pulled = _from_when_on(t, (pulls >= least).all(axis=(0, 2)))
+        below = _from_when_on(t, (bound <= COUPLING_LIMIT).all(axis=0))
+        value += f"; every arm has T_m = {number(least)} pulls {pulled}, and the proof's bound on Z, with the pulls "
+        value += f"measured, is at most 1/2 {below}; at T it is {number(float(bound[:, -1].max()))}"
+    return Finding(f"{case.name}: burn-in", value).informing()
 
 
 # ------------------------------------------------------------------ claims 5 and 6 beyond the burn-in
@@ -633,50 +668,27 @@ def judge_small_problem(judged: JudgedOutcome) -> list[Verdict]:
             continue
         missing = judged.missing(basis.deciding)
         growth, spectrum = (missing, []) if missing else _judge_small_spectrum(judged, basis)
-        bounded, coupling = (missing, []) if missing else _judge_small_coupling(judged, basis)
+        # DisLinUCB's lemma is another one: it bounds every arm's own Z_i,t, after so many pulls of the arm.
+        cases = _cases(judged, basis.deciding, basis.informing)
+        cases = [case._replace(decides=case.decides and case.policy != DISJOINT) for case in cases]
+        bounded, coupling = (missing, []) if missing else _judge_couplings(judged, cases)
         verdicts.append(judged.verdict("5", growth, spectrum, other_test=True, basis=basis.words))
         unmet = claims.UNMET if any(f.verdict == FAILS and "sigma_max" in f.what for f in spectrum) else None
         if unmet:
             bounded = f"The mean of x z' over an arm's rounds does not vanish (claim 5). {bounded}"
-        verdicts.append(judged.verdict("6", bounded, coupling, unmet, other_test=True, basis=basis.words))
+        early = bool(cases) and all(judged.horizon <= judged.burn_in(case.policy, case.arms) for case in cases)
+        verdicts.append(judged.verdict("6", bounded, coupling, unmet, other_test=True, basis=basis.words, early=early))
     return verdicts
 
 
-class _Case(NamedTuple):
-    """A policy's design matrix on the small problem with one number of arms."""
-
-    arms: int
-    policy: str
-    design: Design
-    decides: bool
-
-    @property
-    def name(self) -> str:
-        return f"K = {self.arms}, {self.policy}"
-
-
-def _cases(judged: JudgedOutcome, basis: Basis) -> list[_Case]:
-    return [
-        _Case(arms, policy, design, policy in basis.deciding)
-        for arms in judged.outcome.arms
-        for policy in (*basis.deciding, *basis.informing)
-        if policy in judged.outcome.policies and (design := judged.design(policy, arms)) is not None
-    ]
-
-
-def _late_decades(judged: JudgedOutcome, t: FloatArray) -> NDArray[np.bool_]:
-    late: NDArray[np.bool_] = t >= 10.0**-claims.DECADES * judged.horizon
-    return late
-
-
 def _judge_small_spectrum(judged: JudgedOutcome, basis: Basis) -> tuple[str, list[Finding]]:
-    cases = _cases(judged, basis)
+    cases = _cases(judged, basis.deciding, basis.informing)
     parts = sum(1 if case.policy == DISJOINT else 3 for case in cases if case.decides)
     ridge = judged.experiment.design_ridge or 0.0
     findings = []
     for case in cases:
         units = judged.outcome.independent_units(case.policy, case.arms)
-        late = _late_decades(judged, case.design.t)[:, None]
+        late = _late(judged, case.design.t)[:, None]
         for what, rows, y, _, linear in _measures(judged, case.policy, case.design):
             exponents = statistics.exponents(rows, y - ridge if linear else y, late)
             judgement = judge_growth(exponents, units, linear=linear, parts=parts)
@@ -693,68 +705,6 @@ def _judge_small_spectrum(judged: JudgedOutcome, basis: Basis) -> tuple[str, lis
         what = f"{case.name}: sigma_max of an arm's mean x z' at T (not deciding; 0 by the assumption)"
         findings.append(Finding(what, value))
     return summary, findings
-
-
-def _judge_small_coupling(judged: JudgedOutcome, basis: Basis) -> tuple[str, list[Finding]]:
-    # DisLinUCB's lemma is another one: it bounds every arm's own Z_i,t, after so many pulls of the arm.
-    cases = [case._replace(decides=case.decides and case.policy != DISJOINT) for case in _cases(judged, basis)]
-    parts = sum(case.decides for case in cases)
-    findings: list[Finding] = []
-    clauses: dict[int, list[str]] = {}
-    for case in cases:
-        finding, clause = _judge_late_coupling(judged, case, parts)
-        findings.append(finding if case.decides else finding.informing())
-        if case.decides:
-            clauses.setdefault(case.arms, []).append(clause)
-    summary = "; ".join(f"K = {arms}: {join_names(of_arms)}" for arms, of_arms in clauses.items()) + "."
-    return summary, [*findings, *(_describe_burn_in(judged, case) for case in cases)]
-
-
-def _judge_late_coupling(judged: JudgedOutcome, case: _Case, parts: int) -> tuple[Finding, str]:
-    """Judge whether sigma_max(Z_t) is at most 1/2 after the burn-in, with a clause for the summary."""
-    policy, design, goal = case.policy, case.design, 1 - 4 * settings.SMALL_DELTA
-    z, trials, start = design.z_norm, len(design.z_norm), judged.burn_in(policy, case.arms)
-    counts = np.broadcast_to(design.t >= start, z.shape)
-    if policy == DISJOINT and design.pulls is not None:
-        counts = design.pulls.min(axis=2) >= start
-    small = int(((z <= COUPLING_LIMIT) | ~counts).all(axis=1).sum())
-    reached = bool(counts[:, -1].all())
-    answer = judge_share(small, trials, goal, parts=max(parts, 1))[1] if reached else OPEN
-    units = judged.outcome.independent_units(policy, case.arms)
-    slopes = statistics.exponents(design.t, z, _late_decades(judged, design.t))
-    slope = judge_mean(slopes, units, below=-0.25)
-    at_end = f"{number(float(np.median(z[:, -1])))} at T"
-    value = f"median {at_end} ({number(float(z[:, -1].min()))} to {number(float(z[:, -1].max()))})"
-    value += f"; {slope.words('exponent')}"
-    what = f"{case.name}: sigma_max(Z_t)"
-    if not reached:
-        value += f"; T is before the burn-in of {number(start)}"
-        clause = f"T is before {policy}'s burn-in of {number(start)} rounds (its Z is {at_end})"
-        return Finding(what, value, answer), clause
-    value += f"; at most 1/2 since the burn-in in {small} of {trials} trials"
-    if small == trials:
-        verb = "and falls" if slope.answer == HOLDS else "but does not fall"
-        clause = f"{policy}'s Z is at most 1/2 since T_o in all {trials} trials {verb} ({at_end})"
-    else:
-        clause = f"{policy}'s Z exceeds 1/2 since T_o in {trials - small} of {trials} trials ({at_end})"
-    return Finding(what, value, answer), clause
-
-
-def _describe_burn_in(judged: JudgedOutcome, case: _Case) -> Finding:
-    """The burn-in as printed, and the proof's own inequality with the pulls that were measured."""
-    t, pulls = case.design.t, case.design.pulls
-    rho, start = judged.rho(case.policy, case.arms), number(judged.burn_in(case.policy, case.arms))
-    unit, ridge = " pulls of an arm" if case.policy == DISJOINT else "", judged.experiment.design_ridge
-    value = f"{start}{unit} with rho = {number(rho)} (1/rho = {number(1 / rho)}, ridge {ridge:g})"
-    bound, problem = judged.lemma_bound(case.policy, case.arms), judged.problem(case.policy, case.arms)
-    if bound is not None and pulls is not None and problem is not None:
-        least = theorems.eigenvalue_burn_in(problem)
-        pulled = _from_when_on(t, (pulls >= least).all(axis=(0, 2)))
-        below = _from_when_on(t, (bound <= COUPLING_LIMIT).all(axis=0))
-        texts = ["never" if first is None else f"from t = {number(first)} on" for first in (pulled, below)]
-        value += f"; every arm has T_m = {number(least)} pulls {texts[0]}, and the proof's bound on Z, with the pulls "
-        value += f"measured, is at most 1/2 {texts[1]}; at T it is {number(float(bound[:, -1].max()))}"
-    return Finding(f"{case.name}: burn-in", value).informing()
 
 
 # ------------------------------------------------------------------ claim 7

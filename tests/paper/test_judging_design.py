@@ -107,7 +107,7 @@ def test_claims_5_and_6_on_rows_that_are_truly_diverse() -> None:
     outcome = judged(e, root_curves(e, 0.5), design)
     assert judge_claim_5(outcome).verdict == HOLDS
     lemma = judge_claim_6(outcome)
-    assert "LinUCB's Z is at most 1/2 at T in 8 of 8 trials" in lemma.summary
+    assert "Z <= 1/2 for LinUCB at T in 8 of 8 trials" in lemma.summary
     assert lemma.verdict == OPEN
 
 
@@ -134,7 +134,7 @@ def test_claim_6_says_nothing_before_the_burn_in(changes: dict[str, Any], count:
     e = diversity(trials=80)
     verdict = judge_claim_6(judged(e, root_curves(e, 0.5), measures(e, **changes)))
     assert verdict.verdict == OPEN
-    assert f"LinUCB's Z is at most 1/2 at T in {count} of 80 trials" in verdict.summary
+    assert f"Z <= 1/2 for LinUCB at T in {count} of 80 trials" in verdict.summary
     assert verdict.summary.startswith("T = 5,000 is before the burn-in (LinUCB ")
 
 
@@ -173,10 +173,8 @@ def test_each_way_of_choosing_has_its_own_verdicts() -> None:
         ("6", PICKED): UNMET,
     }
     assert "tends to a constant" in verdicts["5", PICKED].summary
-    assert (
-        "K = 6: Uniform's Z is at most 1/2 since T_o in all 10 trials and falls (0.0" in verdicts["6", UNIFORM].summary
-    )
-    assert "; K = 6: HyLinUCB's Z exceeds 1/2 since T_o in 10 of 10 trials (0.6" in verdicts["6", PICKED].summary
+    assert "K = 6: Z <= 1/2 for Uniform since T_o in 10 of 10 trials (0.0" in verdicts["6", UNIFORM].summary
+    assert "; K = 6: Z <= 1/2 for HyLinUCB since T_o in 0 of 10 trials (0.6" in verdicts["6", PICKED].summary
     assert verdicts["6", PICKED].summary.startswith("The mean of x z' over an arm's rounds does not vanish (claim 5).")
     what = "K = 6, LinUCB: sigma_max(Z_t)"
     assert the_finding(verdicts["6", PICKED], what).verdict == FAILS, "the parts say what was seen"
@@ -198,13 +196,14 @@ def test_what_the_paper_does_not_speak_of_informs_and_does_not_decide() -> None:
     assert len(deciding) == 2 * 7, "three measures of LinUCB and HyLinUCB each, one of DisLinUCB"
     assert not any("HyIDS" in what for what in deciding)
     shown = the_finding(verdicts["6", PICKED], "K = 3, HyIDS: sigma_max(Z_t) (not deciding)")
-    assert "at most 1/2 since the burn-in in 10 of 10 trials" in shown.value
+    assert "at most 1/2 since T_o in 10 of 10 trials" in shown.value
 
 
 def test_nothing_follows_before_the_burn_in_nor_from_few_trials() -> None:
     verdicts = verdicts_on(uniform={"rho": 0.1}, others={"rho": 0.1, "z": 0.9, "falls": 0.0})
     assert verdicts["6", UNIFORM].verdict == verdicts["6", PICKED].verdict == OPEN
-    assert "K = 3: T is before Uniform's burn-in of " in verdicts["6", UNIFORM].summary
+    assert "K = 3: Z <= 1/2 for Uniform at T in " in verdicts["6", UNIFORM].summary
+    assert verdicts["6", UNIFORM].early
     verdicts = verdicts_on(trials=3, uniform={}, others={})
     assert verdicts["6", UNIFORM].verdict == OPEN, "0.05^(1/3) = 0.37"
     verdicts = verdicts_on(trials=1, uniform={}, others={})
