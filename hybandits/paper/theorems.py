@@ -12,7 +12,7 @@ Some of what is printed does not add up. It is listed here, so that nobody takes
 - |x|, |z| <= 1 force rho <= 1 / max(d1, d2), so the "universal" constants, which hide 1 / sqrt(rho) and 1 / rho, grow
   with the dimension; `hybandits.paper.bounds` compares the bounds with the standard ones.
 - The embedded features have norms up to sqrt(2), the lemmas on ellipsoids and on the elliptic potential ask for 1. The
-  ellipsoids' last form, sqrt(2 d log(T/delta)), leaves room for that; the potential's proof needs lambda >= 2.
+  ellipsoids' last form, sqrt(2 d log(T/delta)), leaves slack for that; the potential's proof needs lambda >= 2.
 - gamma. LinUCB: S sqrt(K) in the body, 2 S sqrt(lambda K) in the appendix; the norm to be covered is S sqrt(K + 1), so
   the body's is too small. HyLinUCB: 2 S sqrt(K) in the body, 2 S sqrt(2 lambda) with lambda = K in the proof, sqrt(K S)
   and no factor 2 in the theorem restated above it. DisLinUCB: 2 sqrt(S) stands for sqrt(2) S, right for S <= 2 only.
