@@ -329,8 +329,9 @@ class Policy(ABC):
                 index = int(drawn.indices[0])
                 choice = self._replaced(choice, index, candidates, stream)
                 choice = choice._replace(propensity=float(drawn.probabilities[0, index]))
-            self._examine(candidates.x, candidates.z)
-            if key is None:
+            if self._watch is not None:  # every call passes here: no call that does nothing
+                self._examine(candidates.x, candidates.z)
+            if key is None and (self._draws or randomize):
                 self._count(randomize)
             return choice
 
