@@ -308,12 +308,11 @@ def judge_order(claim: str, judged: JudgedOutcome) -> Verdict:
     complete = judged.outcome.arms
     several = order.growth and len(complete) > 1
     cases = complete if order.growth else [None]
-    parts = 3 * len(cases) + (4 if order.shapes else 0) + (6 if several else 0)
+    shaped = (*order.linear, *order.sublinear)
+    parts = 3 * len(cases) + len(shaped) + (6 if several else 0)
     pairs = list(itertools.pairwise(order.policies))
     findings = [compare_regrets(judged, a, b, arms=arms, parts=parts) for arms in cases for a, b in pairs]
-    if order.shapes:
-        shapes = [judge_shape(judged, name, linear=name == HYRAN_RELEASED, parts=parts) for name in order.policies]
-        findings += shapes
+    findings += [judge_shape(judged, name, linear=name in order.linear, parts=parts) for name in shaped]
     if incomplete := ", ".join(str(arms) for arms in judged.experiment.arms if arms not in complete):
         findings.append(Finding(f"K = {incomplete}", "not complete", OPEN))
     summary, answer = summarise(findings, order.if_all_hold), combine_answers(findings)
@@ -402,7 +401,7 @@ def _about_full_hyran(judged: JudgedOutcome, claim: str) -> list[Finding]:
         return [Finding("HyRan with its cross blocks", f"regret {means}").informing()]
     names = ["HyRan" if name == HYRAN_RELEASED else name for name in order.policies]
     findings = [compare_regrets(judged, a, b) for a, b in itertools.pairwise(names) if "HyRan" in (a, b)]
-    findings += [judge_shape(judged, "HyRan", linear=True)] if order.shapes else []
+    findings += [judge_shape(judged, "HyRan", linear=True)] if order.linear else []
     return [Finding(f"{f.what}, HyRan with its cross blocks", f.value).informing() for f in findings]
 
 
