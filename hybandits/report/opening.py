@@ -71,7 +71,7 @@ def _claims(verdicts: Sequence[Verdict]) -> str:
         for answer, these in alike.items():
             names = f"claim{'s' * (len(these) > 1)} {join_names([v.claim for v in these])}" if these else "no claim"
             reasons = [f"in {v.claim}: {v.short.partition(';')[0].removesuffix('.')}" for v in these if answer == FAILS]
-            why = f" (contradicted: {'; '.join(reasons)})".replace(": Contradicted:", ":") if reasons else ""
+            why = f" (contradicted {'; '.join(reasons)})".replace(": Contradicted:", ":") if reasons else ""
             words.append(f"{names} {_VERBS[answer][len(these) > 1]}{why}")
         clauses.append(f"under the {protocol} protocol {join_names(words)}")
     text = "; ".join(clauses)

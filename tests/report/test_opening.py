@@ -33,9 +33,9 @@ def test_claims_are_sorted_by_their_verdicts_and_reasons_are_given() -> None:
     ((question, answer),) = opening(as_results(), verdicts, [])
     assert question == "Do the claims hold?"
     assert answer == (
-        "Under the released protocol claim 1 holds, claim 5 does not hold (contradicted: in 5: E), claim 2 is "
+        "Under the released protocol claim 1 holds, claim 5 does not hold (contradicted in 5: E), claim 2 is "
         "undecided, claim 4 is undecided because T is before the burn-in and claim 6 has an assumption that is not "
-        "met; under the written protocol no claim holds, claim 1 does not hold (contradicted: in 1: C < D) and "
+        "met; under the written protocol no claim holds, claim 1 does not hold (contradicted in 1: C < D) and "
         "claim 2 is undecided."
     )
 
