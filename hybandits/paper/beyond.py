@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hybandits.experiments.results import Outcome, Results
 from hybandits.paper import bounds, theorems
 from hybandits.paper.judging import join_names, number_range
-from hybandits.paper.settings import DELTA, PAPER_POLICIES
+from hybandits.paper.settings import DELTA, PAPER_POLICIES, YAHOO_NAMES, synthetic_log, uniform_choice_regret
 from hybandits.paper.theorems import Problem
 
 _SETTINGS = ("setting-1", "setting-2", "setting-3")
@@ -125,9 +125,38 @@ def _describe_forced_regret(results: Results) -> str:
     )
 
 
+# ------------------------------------------------------------------ a click log at its real length
+
+
+def shares_of_uniform(outcome: Outcome) -> dict[str, float]:
+    """Regret at T as a share of that of uniform choice on a click log, by policy, smallest first; empty if unknown."""
+    uniform = uniform_choice_regret(outcome.experiment)
+    shares = {name: float(outcome.final(name).mean()) / uniform for name in outcome.policies} if uniform else {}
+    return dict(sorted(shares.items(), key=lambda item: item[1]))
+
+
+def _describe_click_log(results: Results) -> str:
+    clauses, ahead = [], []
+    for outcome in (each for each in results.outcomes.values() if each.experiment.name in YAHOO_NAMES):
+        e, shares = outcome.experiment, shares_of_uniform(outcome)
+        log = synthetic_log(e)
+        kind = "Yahoo's log" if log is None else f"a synthetic log (seed {log['seed']})"
+        arms = "" if e.name == YAHOO_NAMES[0] else f", {e.name.removeprefix('yahoo-').replace('-', ' ')}"
+        where = f"in {e.horizon:,} rounds of {kind} under the {e.protocol} protocol{arms}"
+        clauses.append(f"{where} {join_names([f'{name} {100 * share:.3g} %' for name, share in shares.items()])}")
+        ahead.append(
+            f"{join_names([name for name, share in shares.items() if share < 0.5]) or 'none'} ({e.protocol}{arms})"
+        )
+    return (
+        f"Of the regret of uniform choice the policies have: {'; '.join(clauses)}. Policies with less than half of it: "
+        f"{'; '.join(ahead)}. The others still explore at the end, so the order among them says little."
+    )
+
+
 TOPICS: list[Topic] = [
     Topic("bounds", "Do the improved bounds improve?", _SETTINGS, _describe_bounds, "bounds"),
     Topic("forced-regret", "Can the assumption hold?", _SETTINGS, _describe_forced_regret, "forced-regret"),
+    Topic("clicks", "Who has stopped exploring on the click log?", YAHOO_NAMES, _describe_click_log, "clicks"),
 ]
 
 

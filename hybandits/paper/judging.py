@@ -25,9 +25,10 @@ from hybandits.experiments.results import Design, Outcome, Results
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import claims, settings, theorems
 from hybandits.paper.claims import CLAIMS, CONFIDENCE, FAILS, HOLDS, OPEN, ORDERS, Answer, Basis, Finding, Verdict
-from hybandits.paper.settings import FRESH_NAMES, HYRAN_RELEASED, SMALL_DIVERSITY, YAHOO_EXPERIMENTS
+from hybandits.paper.settings import FRESH_NAMES, HYRAN_RELEASED, SMALL_DIVERSITY, YAHOO_NAMES
 from hybandits.paper.theorems import COUPLING_LIMIT
 
+YAHOO_CLAIMS = dict(zip(YAHOO_NAMES, ("8", "8 (positions)", "8 (released code)"), strict=True))
 DISJOINT: theorems.Policy = "DisLinUCB"
 """Shares nothing between arms: its design matrix is one block per arm, and its burn-in counts pulls of an arm."""
 _SHARING: tuple[theorems.Policy, ...] = ("LinUCB", "HyLinUCB")
@@ -50,7 +51,7 @@ def judge(results: Results) -> list[Verdict]:
             verdicts += judge_small_problem(run[SMALL_DIVERSITY])
         if bounded := [run[name] for name in settings.SETTINGS if name in run]:
             verdicts.append(judge_claim_7(bounded))
-        verdicts += [judge_claim_8(run[name]) for name in YAHOO_EXPERIMENTS.values() if name in run]
+        verdicts += [judge_claim_8(run[name]) for name in YAHOO_CLAIMS if name in run]
     return sorted(verdicts, key=lambda verdict: verdict.claim)  # stable: protocols stay in order
 
 
@@ -766,7 +767,7 @@ _RIVALS = ("LinUCB", "DisLinUCB", HYRAN_RELEASED)
 
 def judge_claim_8(judged: JudgedOutcome) -> Verdict:
     """Judge on a click log who has the smallest regret, and who comes close."""
-    claim = "8" if judged.experiment.name == YAHOO_EXPERIMENTS["articles"] else "8 (positions)"
+    claim = YAHOO_CLAIMS[judged.experiment.name]
     synthetic = settings.synthetic_log(judged.experiment) is not None
     missing = judged.missing(("HyLinUCB", *_RIVALS))
     findings = [] if missing else _judge_click_log(judged)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hybandits.paper.settings import HYRAN_RELEASED, YAHOO_EXPERIMENTS
+from hybandits.paper.settings import HYRAN_RELEASED, YAHOO_NAMES
 
-READ_OUT_ERRORS = {"setting-1": 10.0, "setting-2": 10.0, "setting-3": 15.0, "yahoo": 200.0, "yahoo-positions": 200.0}
+READ_OUT_ERRORS = {"setting-1": 10.0, "setting-2": 10.0, "setting-3": 15.0, **dict.fromkeys(YAHOO_NAMES, 200.0)}
 """The error of a published number, panel by panel: it was read off the figure's pixels. A pixel of the panel of
 setting 3 is 12.8 units high, and markers and grid lines are snapped to whole pixels there."""
 
@@ -64,7 +64,7 @@ def published(experiment: str, policy: str, arms: int | None = None) -> dict[int
     if experiment == "setting-3":
         regret = dict(zip(ARMS, SETTING_3.get(policy, ()), strict=False)).get(arms or 0)
         return {} if regret is None else {30_000: regret}
-    if experiment in YAHOO_EXPERIMENTS.values():
+    if experiment in YAHOO_NAMES:
         rounds, table = MILLIONS, YAHOO
     else:
         rounds, table = ROUNDS, {"setting-1": SETTING_1, "setting-2": SETTING_2}.get(experiment, {})

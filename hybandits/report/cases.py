@@ -30,6 +30,7 @@ _NAMES = {
     "diversity-small": "Diversity, small problem",
     "yahoo": "Yahoo",
     "yahoo-positions": "Yahoo, positions as arms",
+    "yahoo-released-code": "Yahoo, released code bug for bug",
 }
 """The paper's experiments in the order of the page."""
 

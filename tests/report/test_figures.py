@@ -29,6 +29,7 @@ from tests.support.fabricated_outcomes import (
     small_problem,
 )
 from tests.support.fabricated_results import (
+    LEVELS,
     fabricate,
     fabricate_both,
     fabricate_log,
@@ -130,16 +131,23 @@ def test_words_carry_the_numbers(settings: Results) -> None:
 def test_figures_of_a_log(tmp_path: Path) -> None:
     records = [on_a_log(), on_a_log(arms="positions", trials=1), on_a_log("written")]
     figures = named(fabricate_log(tmp_path, *records, spread=0.0))
-    assert sorted(figures) == ["released-yahoo", "released-yahoo-positions", "written-yahoo"]
-    for name in figures:
+    logged = ["released-yahoo", "released-yahoo-positions", "written-yahoo"]
+    assert sorted(figures) == sorted([*logged, *(name.replace("-", "-clicks-", 1) for name in logged)])
+    share = figures["released-clicks-yahoo"]
+    assert f"HyLinUCB {LEVELS['HyLinUCB'] / 2500:.3g}" in share.alt, "2,500 is the regret of uniform choice"
+    least = min(LEVELS[entry.name] for entry in records[0].policies)
+    assert drawn(share).axes[0].get_lines()[0].get_ydata()[-1] == pytest.approx(least / 2500)
+    for name in logged:
         assert titles(drawn(figures[name]))[1] == "beyond HyLinUCB's in the same trial"
-    for figure in figures.values():
-        assert figure.section == "yahoo"
+    for name, figure in figures.items():
+        assert figure.section == ("yahoo" if name in logged else "beyond")
         for text in (figure.caption, figure.title, figure.alt):
             assert SYNTHETIC in text
         assert "Edged markers" not in figure.caption
     alone = named(fabricate_log(tmp_path / "alone", on_a_log(policies=("LinUCB", "HyThompson"), trials=1)))
-    assert list(alone) == ["released-yahoo"], "without HyLinUCB there is nothing to be relative to"
+    assert list(alone) == ["released-yahoo", "released-clicks-yahoo"], (
+        "without HyLinUCB there is nothing to be relative to"
+    )
     assert "lowest to highest run" not in keys(drawn(alone["released-yahoo"])), "one trial has no band"
 
 

@@ -8,6 +8,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from hybandits.experiments.results import Outcome, Results
+from hybandits.paper.beyond import shares_of_uniform
 from hybandits.paper.settings import FRESH_NAMES, HYRAN_RELEASED, SMALL_DIVERSITY
 from hybandits.report import cases
 from hybandits.report.figures.diversity import diversity_figures, small_problem_figure
@@ -20,6 +21,7 @@ from hybandits.report.figures.regret import (
     hyran_figure,
     panels_figure,
     setting_figure,
+    uniform_share_figure,
 )
 from hybandits.report.figures.theory import bounds_figure, forced_regret_figure
 
@@ -74,4 +76,6 @@ def _figures_of_protocol(outcomes: Mapping[str, Outcome], protocol: str) -> Iter
     both = ("HyRan", HYRAN_RELEASED)
     yield from (hyran_figure(outcome) for outcome in regret if len(cases.present_in(outcome, both)) == 2)
     yield from (beyond_figure(outcome) for outcome in regret if beyond_names(outcome))
-    yield from (setting_figure(outcome) for outcome in outcomes.values() if outcome.experiment.log is not None)
+    logged = [outcome for outcome in outcomes.values() if outcome.experiment.log is not None]
+    yield from map(setting_figure, logged)
+    yield from (uniform_share_figure(outcome) for outcome in logged if shares_of_uniform(outcome))

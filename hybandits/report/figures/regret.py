@@ -9,12 +9,17 @@ from matplotlib.axes import Axes
 
 from hybandits.experiments.results import Outcome
 from hybandits.foundation.checks import FloatArray
-from hybandits.paper import HYRAN_RELEASED
+from hybandits.paper import HYRAN_RELEASED, YAHOO_NAMES, uniform_choice_regret
+from hybandits.paper.beyond import shares_of_uniform
 from hybandits.paper.published_numbers import READ_OUT_ERRORS, published
 from hybandits.report import cases
 from hybandits.report.cases import ASIDE, BEST, REPRODUCED, SYNTHETIC
 from hybandits.report.figures.looks import Curve, Figure, Plot, Section, label_axes, make_logarithmic, put_title
 
+_UNIFORM_SHARE = (
+    "A policy near 1 is still exploring. Uniform choice is taken to lose evenly over the rounds: its regret at T is "
+    "divided by T."
+)
 PANELS = {"setting-1": "(a)", "setting-2": "(b)", "setting-3": "(c)"}
 _ROUNDS, _REGRET, _BEYOND = "rounds played, t", "cumulative regret", "regret minus HyLinUCB's"
 _GOLDEN = 0.6180339887498949
@@ -138,7 +143,7 @@ def _draw_ratios(plot: Plot, axes: Axes, outcomes: Sequence[Outcome], names: Seq
 def panels_figure(outcomes: Mapping[str, Outcome], protocol: str) -> Figure:
     """The published figure reproduced: settings 1 to 3, and the click log or else the ratios to the read-outs."""
     settings = [outcomes[name] for name in PANELS if name in outcomes]
-    logs = (outcomes[name] for name in ("yahoo", "yahoo-positions") if name in outcomes)
+    logs = (outcomes[name] for name in YAHOO_NAMES if name in outcomes)
     clicks = next((outcome for outcome in logs if cases.rivals(outcome)), None)
     plotted = [name for name in cases.rivals(clicks) if name in REPRODUCED] if clicks else []
     names = [name for name in REPRODUCED if any(name in outcome.policies for outcome in settings)]
@@ -184,6 +189,11 @@ def panels_figure(outcomes: Mapping[str, Outcome], protocol: str) -> Figure:
     )  # fmt: skip
 
 
+def _lines_and_log(outcome: Outcome) -> list[str]:
+    """The first sentences of a caption."""
+    return [lines_and_bands(outcome), *([f"This is a {SYNTHETIC}."] if cases.is_synthetic(outcome) else [])]
+
+
 def setting_figure(outcome: Outcome) -> Figure:
     """One panel by itself; beside it regret minus HyLinUCB's on a click log, else the same on logarithmic axes."""
     e = outcome.experiment
@@ -194,7 +204,7 @@ def setting_figure(outcome: Outcome) -> Figure:
     rivals = cases.rivals(outcome) if clicks else []
     dots = read_outs(outcome, rivals if clicks else names)
     power, slope = (1.0, "slope of K") if cases.many_arms(outcome) else (0.5, "slope of √t")
-    caption = [lines_and_bands(outcome), f"This is a {SYNTHETIC}." if cases.is_synthetic(outcome) else ""]
+    caption = _lines_and_log(outcome)
     if any(dots.values()):
         caption.append("Edged markers: the published figure.")
         caption.append("It is of another fit, with positions as arms." if clicks else "")
@@ -226,6 +236,28 @@ def setting_figure(outcome: Outcome) -> Figure:
         stamp=cases.under_and_log(outcome),
         title=f"{cases.shape_of(outcome)}, {cases.under_and_log(outcome)}",
         caption=" ".join(filter(None, caption)), alt=alt,
+    )  # fmt: skip
+
+
+def uniform_share_figure(outcome: Outcome) -> Figure:
+    """Regret on a click log over that of uniform choice in as many rounds."""
+    e, shares = outcome.experiment, shares_of_uniform(outcome)
+    listed = ", ".join(f"{name} {share:.3g}" for name, share in shares.items())
+    uniform = (uniform_choice_regret(e) or np.nan) / e.horizon * np.array(e.points)
+
+    def draw(plot: Plot) -> None:
+        (axes,) = plot.axes
+        runs = {name: Curve.of(outcome.points, outcome.regret(name) / uniform) for name in shares}
+        plot.draw_curves(axes, runs, bands=cases.has_several_runs(outcome), logarithmic=True)
+        axes.axhline(1, color=plot.ink, linewidth=0.9)
+        label_axes(axes, "round t", "regret / regret of uniform choice", logarithmic=True)
+        put_title(axes, cases.shape_of(outcome))
+
+    return Figure(
+        name=f"clicks-{e.name}", protocol=e.protocol, section="beyond", draw=draw, stamp=cases.under_and_log(outcome),
+        title=f"Regret over that of uniform choice, {cases.under_and_log(outcome)}",
+        caption=" ".join([*_lines_and_log(outcome), _UNIFORM_SHARE]),
+        alt=" ".join([*_lines_and_log(outcome), f"At T: {listed}."]),
     )  # fmt: skip
 
 
