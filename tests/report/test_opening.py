@@ -44,7 +44,9 @@ def test_the_figure_is_reproduced_as_far_as_its_numbers_agree(tmp_path: Path) ->
     results = fabricate(tmp_path, small_setting("setting-1", policies=("HyLinUCB", "LinUCB")))
     rows = read_out_rows(results)
     agreeing = [replace(row, within=True) for row in rows]
-    assert opening(results, [], agreeing)[0].answer.startswith(f"Yes: {len(rows)} of {len(rows)} numbers read off it")
+    assert opening(results, [], agreeing)[0].answer.startswith(
+        f"Yes: {len(rows)} of {len(rows)} numbers read off its panels"
+    )
     agreeing[0] = replace(agreeing[0], within=False)
     assert opening(results, [], agreeing)[0].answer.startswith(f"In part: {len(rows) - 1} of {len(rows)}")
 
