@@ -55,8 +55,8 @@ def _figure(read_outs: Sequence[Row]) -> str:
     answer = "Yes" if matched == compared else "In part" if matched else "No"
     return (
         f"{answer}: {matched} of {compared} numbers read off its panels on settings 1 to 3 agree with ours; the "
-        f"furthest off for its tolerance is {row.policy} in {cases.name_of(row.experiment).lower()}, K = {row.arms}, t = "
-        f"{row.t:,}, with {number(row.mean)} against {number(row.published)}."
+        f"furthest off for its tolerance is {row.policy} in {cases.name_of(row.experiment).lower()}, K = {row.arms}, "
+        f"t = {row.t:,}, with {number(row.mean)} against {number(row.published)}."
     )
 
 
