@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -253,12 +254,13 @@ def test_regrets_of_nothing_can_be_drawn(settings: Results, tmp_path: Path) -> N
 def test_every_figure_is_drawn_light_and_dark_into_files(settings: Results, tmp_path: Path) -> None:
     for figure in {figure.name: figure for figure in figures_of(settings)}.values():  # alike in both protocols
         written = write_figure(figure, tmp_path, POLICIES)
-        pdf, rows = written.files
+        png, svg, rows = written.files
         assert rows.read_text(encoding="utf-8").startswith("panel,curve,x,")
-        assert pdf.read_bytes().startswith(b"%PDF")
+        assert png.read_bytes().startswith(b"\x89PNG")
+        assert ElementTree.parse(svg).getroot().tag.endswith("svg")
         assert set(written.pictures) == set(SCHEMES)
         assert len(set(written.pictures.values())) == 2
-    assert {path.suffix for path in tmp_path.iterdir()} == {".pdf", ".csv"}, "temporary files are removed"
+    assert {path.suffix for path in tmp_path.iterdir()} == {".png", ".svg", ".csv"}, "temporary files are removed"
 
 
 # ------------------------------------------------------------------ looks

@@ -38,7 +38,7 @@ def tiny_figures() -> list[Drawn]:
     words = {"title": "A <title>", "caption": "A & caption.", "alt": 'Says "so".', "protocol": "released"}
     first = Figure(name="one", section="panels", columns=2, draw=lambda plot: None, **words)
     second = Figure(name="two", section="beyond", draw=lambda plot: None, **words)
-    files = Path("one.pdf"), Path("one.csv")
+    files = Path("one.png"), Path("one.csv")
     return [Drawn(figure, files, {"light": b"light", "dark": b"dark"}) for figure in (first, second)]
 
 
@@ -52,7 +52,7 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
     page = page_about(results, tiny_figures())
     assert len(set(page.ids)) == len(page.ids), "ids are unique"
     pictures = {"data:image/webp;base64,bGlnaHQ=", "data:image/webp;base64,ZGFyaw=="}
-    for reference in set(page.references) - {"../figures/one.pdf", "../figures/one.csv", "data:,"} - pictures:
+    for reference in set(page.references) - {"../figures/one.png", "../figures/one.csv", "data:,"} - pictures:
         assert reference.startswith("#"), f"{reference} is not in the page"
         assert reference[1:] in page.ids, f"{reference} leads nowhere"
     assert pictures < set(page.references)

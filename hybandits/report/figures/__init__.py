@@ -29,7 +29,7 @@ __all__ = ["Drawn", "Figure", "draw_all", "figures_of"]
 
 
 def draw_all(results: Results, out: Path, *, workers: int = 1) -> list[Drawn]:
-    """Draw every figure that there are results for into a folder: PDF, and its numbers as CSV.
+    """Draw every figure that there are results for into a folder: PNG, SVG, and its numbers as CSV.
 
     `workers` is the number of processes; 1 draws in this one.
     """

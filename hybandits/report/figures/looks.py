@@ -28,8 +28,8 @@ from hybandits.foundation.files import write_atomically, write_text
 from hybandits.paper import HYRAN_RELEASED, HYTHOMPSON_TOLD
 from hybandits.report import cases
 
-UNSIGNED: dict[str, Any] = {"CreationDate": None, "Creator": None, "Producer": None}
-"""Metadata that is left out of PDF files, so that the same figure gives the same bytes."""
+UNSIGNED: dict[str, Any] = {"Date": None, "Creator": None}
+"""Metadata that is left out of SVG files, so that the same figure gives the same bytes."""
 
 Section = Literal["panels", "regret", "diversity", "hyran", "beyond", "yahoo"]
 
@@ -286,14 +286,14 @@ class Drawn(NamedTuple):
 
     figure: Figure
     files: tuple[Path, ...]
-    """PDF, and the numbers as CSV."""
+    """PNG, SVG and the numbers as CSV."""
     pictures: Mapping[str, bytes]
     """WebP by scheme."""
 
 
 def write_figure(figure: Figure, out: Path, policies: Sequence[str]) -> Drawn:
-    """Draw a figure in both schemes, and write it as PDF and its numbers as CSV."""
-    pdf, numbers = (out / f"{figure.key}.{kind}" for kind in ("pdf", "csv"))
+    """Draw a figure in both schemes, and write it as PNG and SVG and its numbers as CSV."""
+    png, svg, numbers = (out / f"{figure.key}.{kind}" for kind in ("png", "svg", "csv"))
     pictures = {}
     for scheme, settings in SCHEMES.items():
         with mplstyle.context(settings):
@@ -307,14 +307,22 @@ def write_figure(figure: Figure, out: Path, policies: Sequence[str]) -> Drawn:
             picture.convert("RGB").save(buffer, format="webp", lossless=True, method=4)
             pictures[scheme] = buffer.getvalue()
             if scheme == "light":
-                write_atomically(pdf, lambda file, p=plot: p.canvas.savefig(file, format="pdf", metadata=UNSIGNED))
+                write_atomically(png, lambda file, p=picture: p.save(file, format="png", optimize=True))
+                write_text(svg, _vector_graphic(plot))
                 write_text(numbers, plot.numbers())
     # Another process may have drawn it, and functions within functions cannot be sent back.
-    return Drawn(replace(figure, draw=_draw_nothing), (pdf, numbers), pictures)
+    return Drawn(replace(figure, draw=_draw_nothing), (png, svg, numbers), pictures)
 
 
 def _draw_nothing(plot: Plot) -> None:
     """Leave the axes empty."""
+
+
+def _vector_graphic(plot: Plot) -> str:
+    """The figure as SVG with two decimals, a hundredth of a point: half of the size."""
+    buffer = io.StringIO()
+    plot.canvas.savefig(buffer, format="svg", metadata=UNSIGNED)
+    return re.sub(r"(\.\d\d)\d+", r"\1", buffer.getvalue())
 
 
 def _picture(canvas: Canvas) -> Image.Image:
