@@ -1,7 +1,7 @@
 """LearnedRidge: the hybrid estimator that learns its own settings (noise, scales, what arms have in common)."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -17,7 +17,6 @@ from hybandits.estimators.ridge import (
     are_sound,
     beta_of,
     diagonal_of,
-    multiplied_out,
     put_back,
     theta_of,
 )
@@ -647,16 +646,6 @@ class LearnedRidge(OnlineEstimator):
         """Estimate the settings of every model again."""
         for model in self.models:
             model.refresh()
-
-    def second_moments(self, arms: Sequence[Hashable]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the sums of `HybridRidge.second_moments`; refused with a memory, where the data fade lazily."""
-        if self.settings["memory"] is not None:
-            raise ValueError(
-                f"rows that are forgotten have no second moments, got memory={self.settings['memory']!r}: "
-                "pass memory=None"
-            )
-        data = self.models[0].arrays.data
-        return multiplied_out(self, data.arm, data.shared, 0.0, arms)[:3]
 
     def forget(self, arm: Hashable) -> None:
         """Drop an arm, with its own parameters integrated out at the present settings; what it taught others stays."""

@@ -293,12 +293,19 @@ class HybridRidge(OnlineEstimator):
 
         V and the sum are over all arms that have learned; B and W are those of the arms given.
         """
-        return multiplied_out(self, self.arm_factor, self.shared_factor, self.ridge, arms)
-
-    def second_moments(self, arms: Sequence[Hashable]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the sums of x x' (d1, d1), and for each of the arms those of x z' and of z z', without any ridge."""
-        v, b, w, _ = self.design(arms)
-        return v - self.ridge * np.eye(self.d1), b, w - self.ridge * np.eye(self.d2)
+        d1, d2 = self.d1, self.d2
+        used = np.fromiter(self.learned.values(), np.int64)
+        rows = unpacked(self.arm_factor, len(self.pulls), d2, d1)[used]
+        r, t = rows[:, :, :d2], rows[:, :, d2:]
+        shared = unpacked(self.shared_factor, 1, d1, 0)[0]
+        eliminated = np.einsum("aki,akj->ij", t, t)
+        b, w = np.zeros((len(arms), d1, d2)), np.tile(self.ridge * np.eye(d2), (len(arms), 1, 1))
+        position = {int(slot): i for i, slot in enumerate(used)}
+        for i, slot in enumerate(self.lookup(arms).tolist()):
+            if slot >= 0:
+                w[i] = r[position[slot]].T @ r[position[slot]]
+                b[i] = t[position[slot]].T @ r[position[slot]]
+        return shared.T @ shared + eliminated, b, w, eliminated
 
     def raise_ridge(self, ridge: float) -> None:
         """Raise lambda to a larger value, exactly as if it had been this large from the start."""
@@ -394,25 +401,6 @@ def unpacked(factor: FloatArray, n: int, d: int, m: int) -> FloatArray:
     upper = np.triu_indices(d, m=d + m)
     rows[:, upper[0], upper[1]] = factor.reshape(n, arrow.factor_size(d, m))
     return rows
-
-
-def multiplied_out(
-    table: ArmTable, arm_factor: FloatArray, shared_factor: FloatArray, ridge: float, arms: Sequence[Hashable]
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return V, B, W and sum_i B_i W_i^-1 B_i' of factors; ridge: what W of an arm that has not learned has."""
-    d1, d2 = table.d1, table.d2
-    used = np.fromiter(table.learned.values(), np.int64)
-    rows = unpacked(arm_factor, len(table.pulls), d2, d1)[used]
-    r, t = rows[:, :, :d2], rows[:, :, d2:]
-    shared = unpacked(shared_factor, 1, d1, 0)[0]
-    eliminated = np.einsum("aki,akj->ij", t, t)
-    b, w = np.zeros((len(arms), d1, d2)), np.tile(ridge * np.eye(d2), (len(arms), 1, 1))
-    position = {int(slot): i for i, slot in enumerate(used)}
-    for i, slot in enumerate(table.lookup(arms).tolist()):
-        if slot >= 0:
-            w[i] = r[position[slot]].T @ r[position[slot]]
-            b[i] = t[position[slot]].T @ r[position[slot]]
-    return shared.T @ shared + eliminated, b, w, eliminated
 
 
 def diagonal_of(d: int, m: int) -> Slots:

@@ -18,15 +18,19 @@ import numpy as np
 from hybandits.experiments.worlds import make_world, split_settings
 from hybandits.foundation import checks
 from hybandits.policies.by_name import digest_of_class, is_import_path, nested_policies, proper_settings
+from hybandits.simulation.play import LearnsFrom
 from hybandits.simulation.worlds import LAWS, World
 
 Protocol = Literal["released", "written", "own"]
 """Setup of the paper's released code, of the paper as written, or of the user."""
 
 DESIGN = ("lambda_min_v", "rho_x", "rho_z", "z_norm")
-"""Measures of the design matrix, one number per probe (see `runner.measure`)."""
+"""Measures of the design matrix, one number per probe (see `design_matrix`)."""
 
-DESIGN_BY_ARM = ("pulls", "lambda_min_w", "sigma_max_b")
+MOMENTS = ("mean_x", "mean_z", "mean_xz", "ellipsoid", "outside")
+"""Measures of the rows played and of confidence sets, one number per probe, of experiments with `DESIGN_BY_ARM`."""
+
+DESIGN_BY_ARM = ("pulls", "lambda_min_w", "sigma_max_b", "frobenius_b")
 """Measures of every arm's block, one number per probe and arm."""
 OPTIONAL = ("log", "world_settings", "design_ridge", "origins")
 """Fields of a record that files leave out unless they are used."""
@@ -41,12 +45,14 @@ class Entry:
     """A policy that takes part in an experiment: its name in the results, its class, and the settings of the class.
 
     `policy` is read by `hybandits.policies.by_name`. `settings` are JSON-able keyword arguments of the class; shape and
-    seed come from the unit, and so do the number of arms and the horizon where the class takes them.
+    seed come from the unit, and so do the number of arms and the horizon where the class takes them. `learns_from`
+    repeats defects of the released code (`hybandits.simulation.play.Player`).
     """
 
     name: str
     policy: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    learns_from: LearnsFrom = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", proper_settings(self.settings))
@@ -78,7 +84,8 @@ class Experiment:
     points, probes : tuple of int
         Rounds after which the regret is kept, up to the horizon, and after which the design matrix is measured.
     by_arm, design_ridge
-        Measure every arm's block of the design matrix too; measure with this ridge (`runner.measure`).
+        Measure every arm's block of the design matrix too, over the rows that policies play, and the `MOMENTS`; measure
+        with this ridge instead of the policy's own, which policies that learn their ridges need.
     world_settings : mapping
         Kind and settings of the world (`hybandits.experiments.worlds.make_world`). Empty for the paper's world.
     log : mapping, optional
@@ -197,6 +204,9 @@ class Experiment:
         for name in OPTIONAL:
             if not plain[name]:
                 del plain[name]
+        for entry in plain["policies"]:
+            if entry["learns_from"] is None:
+                del entry["learns_from"]
         return plain
 
     @classmethod

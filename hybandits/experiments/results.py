@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
+from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, MOMENTS, Experiment, ResultsError, Unit
 from hybandits.foundation import __version__
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.files import sha256, write_atomically, write_text
@@ -42,7 +42,7 @@ ABOUT = ("scale", "seed")
 class Run:
     """One policy in one trial of a unit: regret at the points, measures of the design matrix at the probes.
 
-    `design` has the measures of DESIGN and DESIGN_BY_ARM; None if the policy has no design matrix.
+    `design` has the measures of DESIGN, MOMENTS and DESIGN_BY_ARM; None if the policy has no design matrix.
     """
 
     policy: str
@@ -60,7 +60,8 @@ def _schema(experiment: Experiment) -> pa.Schema:
     if experiment.probes:
         columns += [("probe", pa.list_(pa.int32())), *((name, pa.list_(pa.float64())) for name in DESIGN)]
     if experiment.probes and experiment.by_arm:
-        kinds = (pa.int32(), pa.float32(), pa.float32())
+        columns += [(name, pa.list_(pa.float64())) for name in MOMENTS]
+        kinds = (pa.int32(), pa.float32(), pa.float32(), pa.float32())
         columns += [(n, pa.list_(pa.list_(kind))) for n, kind in zip(DESIGN_BY_ARM, kinds, strict=True)]
     return pa.schema(columns)
 
@@ -112,7 +113,7 @@ def write_table(table: pa.Table, name: str) -> None:
         writer.add_key_value_metadata(table.schema.metadata)
 
 
-FLOATS = ("regret", *DESIGN, *DESIGN_BY_ARM[1:])
+FLOATS = ("regret", *DESIGN, *MOMENTS, *DESIGN_BY_ARM[1:])
 """Columns of floating-point numbers."""
 
 COARSE = DESIGN_BY_ARM[1:]
@@ -250,7 +251,7 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 class Design:
     """Measures of the design matrix of one policy at the rounds `t`: arrays (runs, probes) or (runs, probes, arms).
 
-    See `hybandits.experiments.runner.measure`; those of every arm are None if the experiment does not ask for them.
+    See `hybandits.experiments.design_matrix`. All but the first five are None unless the experiment is `by_arm`.
     """
 
     t: FloatArray
@@ -258,9 +259,15 @@ class Design:
     rho_x: FloatArray
     rho_z: FloatArray
     z_norm: FloatArray
+    mean_x: FloatArray | None = None
+    mean_z: FloatArray | None = None
+    mean_xz: FloatArray | None = None
+    ellipsoid: FloatArray | None = None
+    outside: FloatArray | None = None
     pulls: FloatArray | None = None
     lambda_min_w: FloatArray | None = None
     sigma_max_b: FloatArray | None = None
+    frobenius_b: FloatArray | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +331,7 @@ class Outcome:
         rows = self._rows(policy, arms)
         if rows["lambda_min_v"].null_count:
             return None
-        names = [*DESIGN, *(DESIGN_BY_ARM if self.experiment.by_arm else ())]
+        names = [*DESIGN, *((*MOMENTS, *DESIGN_BY_ARM) if self.experiment.by_arm else ())]
         arrays = {name: np.array(rows[name].to_pylist(), dtype=float) for name in names}
         return Design(t=np.array(self.experiment.probes, dtype=float), **arrays)
 

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybandits.engines import Engine, ProcessEngine, Progress, Report
-from hybandits.estimators.eigenvalues import coupling, largest_ratio, smallest
-from hybandits.estimators.learned import LearnedRidge
 from hybandits.evaluation.log_world import LogWorld
-from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
+from hybandits.experiments.design_matrix import DesignMatrix, coverage, known_ridge, measure_estimator
+from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, MOMENTS, Experiment, ResultsError, Unit
 from hybandits.experiments.results import (
     MANIFEST,
     Results,
@@ -29,11 +28,12 @@ from hybandits.experiments.results import (
     write_unit,
 )
 from hybandits.foundation.files import clear_parts, make_writable_folder, naming, sha256
-from hybandits.policies.base import Policy, RidgePolicy
 from hybandits.policies.by_name import make_policy
 from hybandits.policies.ucb import DisLinUCB
+from hybandits.simulation.loops import Picks
 from hybandits.simulation.play import Player, play
-from hybandits.simulation.worlds import World
+from hybandits.simulation.rounds import Block
+from hybandits.simulation.worlds import Synthetic, World
 
 TIMINGS = "timings.jsonl"
 """File with the seconds of every unit, one line each; the only one that differs between runs of the same record."""
@@ -80,76 +80,32 @@ def _run_trials(unit: Unit, world: World, trials: list[int], report: Report) -> 
     players = []
     for entry, trial in cast:
         policy = make_policy(entry.policy, entry.settings, **shape, seed=policy_seed(unit, trial))
-        players.append(Player(policy, trial))
+        players.append(Player(policy, trial, entry.learns_from))
+    designs = [DesignMatrix(experiment.d1, experiment.d2, unit.arms) for _ in players] if experiment.by_arm else []
     measured: list[list[dict[str, Any]]] = [[] for _ in players]
 
-    def probe(i: int, t: int, policy: Policy) -> None:
-        if (measures := measure(policy, unit.arms, experiment.design_ridge)) is not None:
+    def observe(i: int, t: int, block: Block, picks: Picks) -> None:
+        policy, measures = players[i].policy, None
+        if designs:
+            designs[i].add(block.rounds, picks)
+        if t not in experiment.probes:
+            return
+        if not designs:
+            measures = measure_estimator(policy, unit.arms)
+        elif (ridge := experiment.design_ridge or known_ridge(policy)) is not None:
+            measures = designs[i].measures(ridge, disjoint=isinstance(policy, DisLinUCB))
+            assert isinstance(world, Synthetic)
+            measures |= coverage(policy, *world.parameters(), block)
+        if measures is not None:
             measured[i].append(measures)
 
-    regret = play(players, world, experiment.points, probe=probe, probes=experiment.probes, progress=report)
-    names = DESIGN + (DESIGN_BY_ARM if experiment.by_arm else ())
+    regret = play(players, world, experiment.points, observe=observe, probes=experiment.probes, progress=report)
+    names = DESIGN + (MOMENTS + DESIGN_BY_ARM if experiment.by_arm else ())
     runs = []
     for i, (entry, trial) in enumerate(cast):
         design = {name: np.array([each[name] for each in measured[i]]) for name in names} if measured[i] else None
         runs.append(Run(policy=entry.name, trial=trial, regret=regret[i], design=design))
     return runs
-
-
-def measure(policy: Policy, arms: int, ridge: float | None = None) -> dict[str, Any] | None:
-    """Measure the eigenvalues behind the diversity assumption on a policy that has played arms 0, 1, ..
-
-    The paper's guarantees need that M_t is close to its block diagonal U_t: U_t^-1/2 M_t U_t^-1/2 = I + A_t, where A_t
-    has the blocks Z_t = [V_t^-1/2 B_1,t W_1,t^-1/2 ..] off its diagonal and the eigenvalues +-sigma(Z_t). `ridge`
-    replaces the policy's own; policies that learn their ridges need it.
-
-    Returns
-    -------
-    dict or None
-        None without a design matrix, with unknown ridges, or with a memory. Otherwise:
-
-        - lambda_min_v: lambda_min(V_t), ridge included; NaN for `DisLinUCB`, which has one matrix M_i,t per arm;
-        - rho_x, rho_z: lambda_min of the mean of x x' and of z z' over all rows learned, the rho of the assumption;
-        - z_norm: sigma_max(Z_t); for `DisLinUCB` the largest over arms;
-        - for every arm: pulls, lambda_min_w = lambda_min(W_i,t), or of M_i,t, and sigma_max_b = sigma_max(B_i,t).
-    """
-    if not isinstance(policy, RidgePolicy):
-        return None
-    estimator = policy.estimator
-    if isinstance(estimator, LearnedRidge) and (ridge is None or estimator.settings["memory"] is not None):
-        return None
-    ids = range(arms)
-    t = max(estimator.rounds, 1)
-    if ridge is None:
-        ridge = estimator.ridge
-        v, b, w, eliminated = estimator.design(ids)
-    else:
-        v, b, w = estimator.second_moments(ids)
-        v, w = v + ridge * np.eye(len(v)), w + ridge * np.eye(w.shape[1])
-        eliminated = (b @ np.linalg.solve(w, b.swapaxes(1, 2))).sum(axis=0)
-    pulls = np.array([estimator.pulls_of(i) if estimator.knows(i) else 0 for i in ids])
-    if isinstance(policy, DisLinUCB):
-        d1 = policy.d1
-        full = w
-        v, b, w = full[:, :d1, :d1], full[:, :d1, d1:], full[:, d1:, d1:]
-        rows = (full - ridge * np.eye(full.shape[1])).sum(axis=0)
-        shared, own = rows[:d1, :d1], rows[d1:, d1:]
-        lambda_min_v, lambda_min_w = np.nan, smallest(full)
-        z_norm = max(coupling(v[i], b[i], w[i]) for i in ids)
-    else:
-        shared = v - ridge * np.eye(len(v))
-        own = (w - ridge * np.eye(w.shape[1])).sum(axis=0)
-        lambda_min_v, lambda_min_w = float(smallest(v)), smallest(w)
-        z_norm = np.sqrt(largest_ratio(eliminated, v))
-    return {
-        "lambda_min_v": lambda_min_v,
-        "rho_x": float(smallest(shared)) / t,
-        "rho_z": float(smallest(own)) / t,
-        "z_norm": float(z_norm),
-        "pulls": pulls,
-        "lambda_min_w": lambda_min_w,
-        "sigma_max_b": np.linalg.norm(b, 2, axis=(1, 2)) if b.shape[1] and b.shape[2] else np.zeros(arms),
-    }
 
 
 def timed_unit(job: Job, report: Report) -> tuple[list[Run], dict[str, float]]:

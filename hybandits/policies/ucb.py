@@ -69,6 +69,13 @@ class UCBPolicy(RidgePolicy):
         """The present value of gamma; for `DisLinUCB`, that of an arm that has not learned."""
         return float(decisions.radius(self._coefficients, 0 if self._by_arm else self.rounds))
 
+    def radii(self, slots: Slots) -> FloatArray:
+        """The present value of gamma for the arms in these slots."""
+        rows = np.full(len(slots), self.rounds)
+        if self._by_arm:
+            rows = np.where(slots < 0, 0, np.append(self._table.pulls, 0)[slots])
+        return np.array([decisions.radius(self._coefficients, t) for t in rows.tolist()])
+
     def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
         x, z, _, slots = candidates
         estimator = self._table
@@ -100,13 +107,8 @@ class UCBPolicy(RidgePolicy):
 
     def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         """Order by the bounds."""
-        estimator, slots = self._table, candidates.slots
         mean, width = self._score(candidates, stream)
-        rows = np.full(len(slots), estimator.rounds)
-        if self._by_arm:
-            rows = np.where(slots < 0, 0, np.append(estimator.pulls, 0)[slots])
-        gamma = np.array([decisions.radius(self._coefficients, t) for t in rows.tolist()])
-        indices = np.argsort(-(mean + gamma * width), kind="stable")[:m]
+        indices = np.argsort(-(mean + self.radii(candidates.slots) * width), kind="stable")[:m]
         return self._ranking(candidates, stream, indices, np.ones(m))
 
     def _plain(self, name: str, value: Any) -> Any:

@@ -5,16 +5,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybandits.foundation.checks import FloatArray
 from hybandits.policies.base import Policy, locked
 from hybandits.simulation.loops import Picks, compiled_loop
 from hybandits.simulation.rounds import Block, Rounds, check_array
 from hybandits.simulation.worlds import World, delay_of, draw_rewards
+
+Observe = Callable[[int, int, Block, Picks], None]
+"""Called with the number of a player, the rounds so far, the rounds just played and the positions it played in them."""
+
+LearnsFrom = int | Literal["nobody", "everybody"] | None
+"""The rewards that a player learns: see `Player`."""
 
 
 class Player(NamedTuple):
@@ -26,10 +33,15 @@ class Player(NamedTuple):
         It learns as it plays.
     trial : int
         The trial. Players of the same trial get the same noise.
+    learns_from : int, "nobody", "everybody" or None
+        None for the rewards of the candidates that it plays. The other values repeat defects of the paper's released
+        code, in which a policy takes rewards of others for that of the candidate it played: the reward of the candidate
+        at this position in every round; no reward; or the rewards of all players, one after the other in every round.
     """
 
     policy: Policy
     trial: int = 0
+    learns_from: LearnsFrom = None
 
 
 def cumulative_regret(
@@ -64,7 +76,7 @@ def play(
     world: World,
     points: Sequence[int] | np.ndarray,
     *,
-    probe: Callable[[int, int, Policy], None] | None = None,
+    observe: Observe | None = None,
     probes: Sequence[int] = (),
     progress: Callable[[int], None] | None = None,
 ) -> FloatArray:
@@ -79,10 +91,10 @@ def play(
     points : sequence of int
         The rounds after which the regret is kept, in increasing order; the last is the number of rounds played. Memory
         grows with the number of points, not with the number of rounds.
-    probe : callable, optional
-        probe(number of the player, t, policy) is called after each of the rounds t in `probes`.
+    observe : callable, optional
+        See `Observe`; called for every player after every stretch of rounds.
     probes : sequence of int
-        The rounds after which `probe` is called.
+        Rounds after which a stretch ends.
     progress : callable, optional
         Called with the number of rounds played since the last call, summed over players.
     """
@@ -93,8 +105,9 @@ def play(
         raise ValueError(
             f"players of trials {trials} do not share contexts in a world with fresh contexts: play one trial at a time"
         )
-    for policy, _ in players:
-        _check_dimensions(policy, world.d1, world.d2)
+    for player in players:
+        _check_dimensions(player.policy, world.d1, world.d2)
+    order = _order_of_play(players)
     streams = {trial: world.noise_stream(trial) for trial in trials}
     delay = delay_of(world)
     late: list[deque[Any]] = [deque() for _ in players]
@@ -112,28 +125,78 @@ def play(
         for part in _split(block, t, probes):
             n = len(part.best)
             kept = slice(*np.searchsorted(marks, [t + 1, t + n + 1]))
-            drawn = {trial: draw_rewards(world, part.means, stream) for trial, stream in streams.items()}
-            picks = np.empty(n, np.int64)
+            drawn = _draw_for_players(world, part.means, players, streams)
+            picks = np.empty((len(players), n), np.int64)
             so_far = np.empty(n + 1)
-            for i, (policy, trial) in enumerate(players):
-                if delay:
-                    play_by_contract(policy, part.rounds, drawn[trial], picks, late[i], delay)
+            for i in order:
+                policy, learns_from = players[i].policy, players[i].learns_from
+                if learns_from == "everybody":
+                    _play_with_all_rewards(i, policy, part.rounds, drawn, picks)
+                elif delay:
+                    play_by_contract(policy, part.rounds, _learned(drawn[i], learns_from, part.rounds), picks[i],
+                                     late[i], delay)  # fmt: skip
                 else:
-                    _play_checked(policy, part.rounds, drawn[trial], picks)
+                    _play_checked(policy, part.rounds, _learned(drawn[i], learns_from, part.rounds), picks[i])
                 so_far[0] = total[i]
-                np.subtract(part.best, part.means[np.arange(n), picks], out=so_far[1:])
+                np.subtract(part.best, part.means[np.arange(n), picks[i]], out=so_far[1:])
                 np.cumsum(so_far, out=so_far)  # one sum from the first round on, wherever blocks end
                 total[i] = so_far[-1]
                 regret[i, kept] = so_far[marks[kept] - t]
                 if progress is not None:
                     progress(n)
+                if observe is not None:
+                    observe(i, t + n, part, picks[i])
             t += n
-            if probe is not None and t in probes:
-                for i, player in enumerate(players):
-                    probe(i, t, player.policy)
     if t < horizon:
         raise ValueError(f"{_named(world)} gave {t} rounds of {horizon}: let rounds({horizon}) yield as many")
     return regret
+
+
+def _order_of_play(players: Sequence[Player]) -> list[int]:
+    """The numbers of the players; one that learns from everybody plays last."""
+    last = [i for i, player in enumerate(players) if player.learns_from == "everybody"]
+    if len(last) > 1:
+        raise ValueError(f"players {last} learn from everybody, before the other has played: let one of them do so")
+    return [i for i in range(len(players)) if i not in last] + last
+
+
+def _draw_for_players(
+    world: World, means: FloatArray, players: Sequence[Player], streams: Mapping[int, np.random.Generator]
+) -> list[FloatArray]:
+    """The rewards of all candidates for every player: one draw for all players of a trial, unless the world has more.
+
+    Where noise is not shared, every round takes one draw for each player, in the order of players.
+    """
+    if getattr(world, "shares_noise", True):
+        drawn = {trial: draw_rewards(world, means, stream) for trial, stream in streams.items()}
+        return [drawn[player.trial] for player in players]
+    (stream,) = streams.values()
+    count = len(players)
+    rewards = draw_rewards(world, np.repeat(means, count, axis=0), stream)
+    return [np.ascontiguousarray(rewards[i::count]) for i in range(count)]
+
+
+def _learned(rewards: FloatArray, learns_from: LearnsFrom, rounds: Rounds) -> FloatArray:
+    """The reward that a player learns if it plays a candidate, for every candidate; NaN for none."""
+    if learns_from is None:
+        return rewards
+    if isinstance(learns_from, str):
+        return np.full_like(rewards, np.nan)
+    same = np.repeat(rewards[:, [learns_from]], rewards.shape[1], axis=1)
+    same[rounds.counts <= learns_from] = np.nan
+    return same
+
+
+def _play_with_all_rewards(
+    number: int, policy: Policy, rounds: Rounds, drawn: Sequence[FloatArray], picks: NDArray[np.int64]
+) -> None:
+    """Play a policy that learns the rewards of all players in every round, each as that of the candidate it played."""
+    for t, count in enumerate(rounds.counts.tolist()):
+        x, z = rounds.features(t)
+        choice = policy.choose(x, z, [rounds.arms[j] for j in rounds.index[t, :count].tolist()])
+        i = picks[number, t] = choice.index
+        for rewards, played in zip(drawn, picks, strict=True):
+            policy.learn(choice.arm, x[i], z[i], float(rewards[t, played[t]]))
 
 
 def _named(world: Any) -> str:

@@ -22,13 +22,19 @@ BLOCK_NUMBERS = 1_000_000
 BLOCK = 1000
 """Rounds that worlds other than `Synthetic` draw at a time, however many are played."""
 
-LAWS = ("cube-direction", "ball", "inscribed-cube", "sphere")
+LAWS = ("cube-direction", "ball", "released-diversity", "sphere")
 """Laws of features and parameters: see `Synthetic`."""
 
 OWN = ("drawn", "zero", "alike")
 """Parameters of the arms: see `Synthetic`."""
 
-_, _BALL, _INSCRIBED, _SPHERE = range(len(LAWS))
+OWN_FEATURES = ("drawn", "fixed", "one-hot", "duplicated")
+"""Features of the arms: see `Synthetic`."""
+
+_, _BALL, _CUBE, _SPHERE = range(len(LAWS))
+
+DIVERSITY_NOISE_SEED = 478959
+"""Added to the trial, it seeds the noise of the released diversity experiment."""
 
 WALK_STEP = 50
 """Rounds between two steps of parameters that walk."""
@@ -42,9 +48,10 @@ class World(Protocol):
     An arm that was in no earlier block must be a candidate in the first round of its block. Then a policy whose
     exploration depends on how many arms it has met counts them as it would round by round.
 
-    Two things are optional (see `draw_rewards` and `delay_of`). A world whose noise is not Gaussian has a method
-    ``rewards(means, stream)``, which returns the rewards of all candidates of some rounds. A world whose rewards come
-    late has an attribute ``delay``: the reward of a round is learned that many rounds later.
+    Three things are optional. A world whose noise is not Gaussian has a method ``rewards(means, stream)``, which
+    returns the rewards of all candidates of some rounds (see `draw_rewards`). A world whose rewards come late has an
+    attribute ``delay``: the reward of a round is learned that many rounds later (see `delay_of`). And where
+    ``shares_noise`` is False, the players of a trial get noise of their own, in turns from the same generator.
     """
 
     @property
@@ -156,6 +163,10 @@ class Relayed:
     def fresh_contexts(self) -> bool:
         return self.world.fresh_contexts
 
+    @property
+    def shares_noise(self) -> bool:
+        return bool(getattr(self.world, "shares_noise", True))
+
     def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
         for rounds, means, best in self.world.rounds(horizon, trial):
             yield Block(rounds, self.factor * means + self.offset, self.factor * best + self.offset)
@@ -186,9 +197,10 @@ class Synthetic:
     law : str
         How features and parameters are drawn: "cube-direction", the direction of a uniform point of a cube, times a
         radius uniform in [0, bound]; "ball" and "sphere", uniform in the ball and on the sphere of radius bound; or
-        "inscribed-cube", features uniform in the cube inscribed in the unit ball, parameters uniform in a ball. The
-        bound is 1 for features. "cube-direction" draws what the paper's released code draws, in the same order from
-        the same generator: its seeds give its environments.
+        "released-diversity", uniform in the cube with its corners on that sphere. The bound is 1 for features.
+        "cube-direction" draws what the paper's released code draws, in the same order from the same generator: its
+        seeds give its environments. So does "released-diversity" with fresh contexts for its diversity experiment:
+        contexts come from the trial alone, and so does the noise, one normal per player and round.
     fresh_contexts : bool
         True if every trial has contexts of its own. Parameters are the same in all trials.
     jumps : int
@@ -199,6 +211,9 @@ class Synthetic:
         p becomes rho p + sqrt(1 - rho^2) times a fresh draw, with rho = exp(-50 / walk). With 0 they stay.
     own : str
         The parameters of the arms: "drawn", every beta_arm for itself; "zero"; or "alike", all the same.
+    own_features : str
+        "drawn" by the law; "fixed", the z of an arm is that of the first round; "one-hot", the largest feature of z is
+        replaced by 1 and the others by 0; or "duplicated", z repeats features of x as far as there are any.
     constant : bool
         True if the last feature of z is a 1.
     heavy_tails : bool
@@ -224,6 +239,7 @@ class Synthetic:
     jumps: int = 0
     walk: float = 0.0
     own: str = "drawn"
+    own_features: str = "drawn"
     constant: bool = False
     heavy_tails: bool = False
 
@@ -232,12 +248,16 @@ class Synthetic:
         checks.non_negative("noise", self.noise, "it is a standard deviation")
         checks.count("jumps", self.jumps, least=0, why="it is the number of times that all parameters are redrawn")
         checks.non_negative("walk", self.walk, "it is a number of rounds, or 0 for parameters that stay")
-        if self.law not in LAWS:
-            raise ValueError(f"law must be one of {', '.join(LAWS)}, got {self.law!r}")
-        if self.own not in OWN:
-            raise ValueError(f"own must be one of {', '.join(OWN)}, got {self.own!r}")
+        for name, known in (("law", LAWS), ("own", OWN), ("own_features", OWN_FEATURES)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
         if self.constant and self.d2 == 0:
             raise ValueError("constant must be False if d2 is 0, got True: z has no feature that could be the constant")
+
+    @property
+    def shares_noise(self) -> bool:
+        """True if all players of a trial get the same noise."""
+        return self.law != "released-diversity" or not self.fresh_contexts
 
     def parameters(self) -> tuple[FloatArray, FloatArray]:
         """theta (d1,) and beta (arms, d2) of the first round."""
@@ -263,7 +283,7 @@ class Synthetic:
         random = np.random.default_rng(self.seed)
         theta, beta = self._draw_parameters(random)  # the released code goes on to draw contexts
         if self.fresh_contexts:
-            random = np.random.default_rng((self.seed, 1, trial))
+            random = np.random.default_rng((self.seed, 1, trial) if self.shares_noise else trial)
         radii = np.random.default_rng((self.seed, 2, trial if self.fresh_contexts else 0))
         d1, d2, arms = self.d1, self.d2, self.arms
         size = max(1, BLOCK_NUMBERS // (arms * (d1 + d2 + 2)))
@@ -272,6 +292,7 @@ class Synthetic:
         index, counts = every_arm(wide[0], arms)
         changes = self._changes(horizon)
         fresh_parameters = np.random.default_rng((self.seed, 4))
+        fixed: FloatArray | None = None
         for start in range(0, horizon, size):
             n = min(size, horizon - start)
             x, z, means, best = np.empty((n, arms, d1)), np.empty((n, arms, d2)), np.empty((n, arms)), np.empty(n)
@@ -290,6 +311,11 @@ class Synthetic:
                     LAWS.index(self.law), raw[part], lengths[part], first, theta, beta, self.constant, x[part], z[part],
                     means[part], best[part],
                 )  # fmt: skip
+                if self.own_features != "drawn":
+                    fixed = z[0].copy() if fixed is None else fixed
+                    self._replace_own(x[part], z[part], fixed)
+                    means[part] = x[part] @ theta + np.einsum("tkd,kd->tk", z[part], beta)
+                    best[part] = means[part].max(axis=1)
                 if last in within:
                     rho = changes[start + last]
                     fresh = self._draw_parameters(fresh_parameters)
@@ -298,12 +324,24 @@ class Synthetic:
                     )
             yield Block(Rounds(x, z, range(arms), index[:n], counts[:n]), means, best)
 
+    def _replace_own(self, x: FloatArray, z: FloatArray, fixed: FloatArray) -> None:
+        """Replace features of the arms as `own_features` says, in place."""
+        if self.own_features == "fixed":
+            z[:] = fixed
+        elif self.own_features == "one-hot":
+            z[:] = np.eye(self.d2)[z.argmax(axis=2)]
+        else:
+            both = min(self.d1, self.d2)
+            z[..., :both] = x[..., :both]
+
     def noise_stream(self, trial: int = 0) -> np.random.Generator:
         """The generator of a trial's noise, of which every round takes one standard normal; the same for every policy.
 
         The released code seeds it with seed + trial, which for trial 0 is the generator of the world itself. That does
         no harm there, because the world takes uniforms. Other laws take normals, so their noise has its own stream.
         """
+        if not self.shares_noise:
+            return np.random.default_rng(trial + DIVERSITY_NOISE_SEED)
         return np.random.default_rng(self.seed + trial if self.law == "cube-direction" else (self.seed, 3, trial))
 
     def rewards(self, means: FloatArray, stream: np.random.Generator) -> FloatArray:
@@ -322,13 +360,13 @@ def place(law, raw, radii, first, theta, beta, constant, x, z, means, best):  # 
     If `constant`, the last feature of z is 1, whatever was drawn for it.
 
     With v = 2 raw - 1 (uniform draws) or v = raw (normals): v r / |v| for a direction and a radius r (uniform, or
-    u^(1/d) in the ball), v / |v| on the sphere, or v / sqrt(d) for the inscribed cube; the last two have no radii.
+    u^(1/d) in the ball), v / |v| on the sphere, or v / sqrt(d) in the cube; the last two have no radii.
     Those of x and z are in radii, from column `first` on.
     """
     n, arms, d1 = x.shape
     d2 = z.shape[2]
     normal = law in (_BALL, _SPHERE)
-    without_radii = law in (_INSCRIBED, _SPHERE)
+    without_radii = law in (_CUBE, _SPHERE)
     for t in range(n):
         highest = -np.inf
         for a in range(arms):
@@ -364,7 +402,7 @@ def scale_to_law(law, u, squares, d):  # type: ignore[no-untyped-def]
     """The factor that turns v into a point of the law, given |v|^2 and the uniform draw u of the radius."""
     if d == 0 or squares == 0.0:
         return 0.0
-    if law == _INSCRIBED:
+    if law == _CUBE:
         return 1.0 / math.sqrt(d)
     if law == _SPHERE:
         return 1.0 / math.sqrt(squares)
@@ -387,6 +425,11 @@ def _ball(random: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     return direction * (radius / _norms(direction))
 
 
+def _cube(random: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Points uniform in the cube with its corners on the unit sphere."""
+    return (2.0 * random.random(shape) - 1.0) / math.sqrt(max(shape[-1], 1))
+
+
 def _sphere(random: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     """Points uniform on the unit sphere in dimension shape[-1]."""
     direction = random.standard_normal(shape)
@@ -399,4 +442,4 @@ def _norms(points: FloatArray) -> FloatArray:
     return np.where(norms == 0, 1.0, norms)
 
 
-_POINTS = {"cube-direction": _cube_direction, "ball": _ball, "inscribed-cube": _ball, "sphere": _sphere}
+_POINTS = {"cube-direction": _cube_direction, "ball": _ball, "released-diversity": _cube, "sphere": _sphere}

@@ -58,21 +58,6 @@ def test_means_and_widths_are_the_posteriors_at_the_learned_settings(d1: int, d2
     assert_allclose(mean[6], x[6] @ estimate[:d1] + z[6] @ m, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(("d1", "d2"), SHAPES)
-def test_second_moments_are_sums_over_the_rows_without_the_prior(d1: int, d2: int) -> None:
-    rows = make_rows(2, d1=d1, d2=d2)
-    v, b, w = taught(rows).second_moments([*range(6), "new"])
-    assert_allclose(v, rows.x.T @ rows.x, atol=1e-10)
-    for i in range(6):
-        mine = rows.arm == i
-        assert_allclose(b[i], rows.x[mine].T @ rows.z[mine], atol=1e-10)
-        assert_allclose(w[i], rows.z[mine].T @ rows.z[mine], atol=1e-10)
-    assert not b[6].any()
-    assert not w[6].any()
-    with pytest.raises(ValueError, match=r"rows that are forgotten .* got memory=30.0: "):
-        taught(rows, memory=30.0).second_moments([0])
-
-
 def test_a_fixed_point_is_found_in_fewer_steps_than_by_repeating_them() -> None:
     random = np.random.default_rng(0)
     turn = np.linalg.qr(random.standard_normal((4, 4)))[0]

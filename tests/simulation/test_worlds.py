@@ -42,7 +42,7 @@ def test_noise_differs_between_trials_only() -> None:
     assert (first != second).all()
 
 
-@pytest.mark.parametrize("law", ["ball", "inscribed-cube", "sphere"])
+@pytest.mark.parametrize("law", ["ball", "sphere"])
 @pytest.mark.parametrize("fresh", [False, True])
 def test_noise_has_nothing_to_do_with_the_world(law: str, fresh: bool) -> None:
     """No number of the world's first draws is among the noise's, for the first trials."""
@@ -105,9 +105,9 @@ def test_jumps_draw_all_parameters_anew_at_even_distances() -> None:
 
 def test_parameters_that_walk_keep_their_law() -> None:
     """Steps of 50 rounds correlate by exp(-50 / walk) and variances stay; seeded, within 5 standard errors of 1,600."""
-    world = Synthetic(d1=1, d2=1, arms=1600, seed=3, law="inscribed-cube", walk=100.0)
+    world = Synthetic(d1=1, d2=1, arms=1600, seed=3, law="sphere", walk=100.0)
     betas = np.array([stretch[:, 1] for stretch in _parameters(replace(world, theta_bound=0.0), 150)])
-    variance = 0.5**2 / 3
+    variance = 0.5**2
     assert np.abs(betas.var(axis=1) / variance - 1).max() < 5 * np.sqrt(2 / 1600)
     for apart in (1, 2):
         correlation = np.corrcoef(betas[0], betas[apart])[0, 1]
@@ -142,17 +142,49 @@ def test_the_sphere_is_covered_evenly() -> None:
     assert_allclose(beta.mean(axis=0), 0.0, atol=5 * 0.5 / np.sqrt(2 * 20))
 
 
-def test_the_inscribed_cube_has_its_corners_on_the_sphere() -> None:
-    rounds = next(Synthetic(d1=4, d2=1, arms=30, seed=1, law="inscribed-cube").rounds(500)).rounds
-    assert np.abs(rounds.x).max() <= 0.5
-    assert np.abs(rounds.x).max() > 0.499
-    assert np.abs(rounds.z).max() <= 1
+def test_the_released_diversity_experiment_is_drawn_again() -> None:
+    """Draws as that code takes them: parameters from one seed, contexts and noise from the trial, in its order."""
+    world = Synthetic(
+        d1=4, d2=3, arms=2, seed=11, law="released-diversity", theta_bound=1.0, beta_bound=1.0, fresh_contexts=True
+    )
+    random = np.random.default_rng(11)
+    theta = random.uniform(-1 / 2, 1 / 2, 4)
+    betas = [random.uniform(-1 / np.sqrt(3), 1 / np.sqrt(3), 3) for _ in range(2)]
+    assert_allclose(world.parameters()[0], theta)
+    assert_allclose(world.parameters()[1], betas)
+    random = np.random.default_rng(5)
+    block = next(world.rounds(30, trial=5))
+    for t in range(30):
+        for arm in range(2):
+            x, z = random.uniform(-1 / 2, 1 / 2, 4), random.uniform(-1 / np.sqrt(3), 1 / np.sqrt(3), 3)
+            assert_allclose(block.rounds.x[t, arm], x, atol=1e-15)
+            assert_allclose(block.rounds.z[t, arm], z, atol=1e-15)
+            assert_allclose(block.means[t, arm], x @ theta + z @ betas[arm], atol=1e-15)
+    assert_array_equal(world.noise_stream(5).normal(size=3), np.random.default_rng(5 + 478959).normal(size=3))
+
+
+@pytest.mark.parametrize("own_features", ["fixed", "one-hot", "duplicated"])
+def test_features_of_arms_may_fail_to_be_diverse(own_features: str) -> None:
+    full, world = WORLD, replace(WORLD, own_features=own_features)
+    drawn, block = next(full.rounds(50)), next(world.rounds(50))
+    x, z = block.rounds.x, block.rounds.z
+    assert_array_equal(x, drawn.rounds.x)
+    expected = {
+        "fixed": np.broadcast_to(drawn.rounds.z[0], z.shape),
+        "one-hot": (drawn.rounds.z == drawn.rounds.z.max(axis=2, keepdims=True)).astype(float),
+        "duplicated": np.concatenate((x, drawn.rounds.z), axis=2)[..., : z.shape[2]],
+    }
+    assert_array_equal(z, expected[own_features])
+    theta, beta = world.parameters()
+    means = [[x[t, i] @ theta + z[t, i] @ beta[i] for i in range(world.arms)] for t in range(50)]
+    assert_allclose(block.means, means, atol=1e-14)
+    assert_allclose(block.best, np.max(means, axis=1), atol=1e-14)
 
 
 @pytest.mark.parametrize(
     "bad",
     [{"arms": 0}, {"d1": 0, "d2": 0}, {"noise": -1.0}, {"seed": -1}, {"jumps": -1}, {"jumps": 1.5}, {"walk": -1.0},
-     {"walk": float("nan")}, {"law": "spheres"}],
+     {"walk": float("nan")}, {"law": "spheres"}, {"own_features": "few"}],
 )  # fmt: skip
 def test_bad_worlds_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError), match=next(iter(bad))):
