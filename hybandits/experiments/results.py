@@ -331,7 +331,7 @@ class Outcome:
         rows = self._rows(policy, arms)
         if rows["lambda_min_v"].null_count:
             return None
-        names = [*DESIGN, *((*MOMENTS, *DESIGN_BY_ARM) if self.experiment.by_arm else ())]
+        names = [name for name in (*DESIGN, *MOMENTS, *DESIGN_BY_ARM) if name in rows.column_names]
         arrays = {name: np.array(rows[name].to_pylist(), dtype=float) for name in names}
         return Design(t=np.array(self.experiment.probes, dtype=float), **arrays)
 

@@ -25,7 +25,15 @@ from hybandits.experiments.results import Design, Outcome, Results
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import claims, settings, theorems
 from hybandits.paper.claims import CLAIMS, CONFIDENCE, FAILS, HOLDS, OPEN, ORDERS, Answer, Basis, Finding, Verdict
-from hybandits.paper.settings import FRESH_NAMES, HYRAN_RELEASED, SMALL_DIVERSITY, YAHOO_NAMES
+from hybandits.paper.settings import (
+    DIVERSITY_RUNS,
+    DIVERSITY_UPDATED,
+    FRESH_NAMES,
+    HYLINUCB_K,
+    HYRAN_RELEASED,
+    SMALL_DIVERSITY,
+    YAHOO_NAMES,
+)
 from hybandits.paper.theorems import COUPLING_LIMIT
 
 YAHOO_CLAIMS = dict(zip(YAHOO_NAMES, ("8", "8 (positions)", "8 (released code)"), strict=True))
@@ -45,8 +53,8 @@ def judge(results: Results) -> list[Verdict]:
         for claim, order in ORDERS.items():
             cases = (order.experiment, FRESH_NAMES[order.experiment])
             verdicts += [judge_order(claim, run[name]) for name in cases if name in run]
-        if "diversity" in run:
-            verdicts += [test(run["diversity"]) for test in (judge_claim_4, judge_claim_5, judge_claim_6)]
+        for diversity in (run[name] for name in DIVERSITY_RUNS if name in run):
+            verdicts += [test(diversity) for test in (judge_claim_4, judge_claim_5, judge_claim_6)]
         if SMALL_DIVERSITY in run:
             verdicts += judge_small_problem(run[SMALL_DIVERSITY])
         if bounded := [run[name] for name in settings.SETTINGS if name in run]:
@@ -64,7 +72,11 @@ class JudgedOutcome:
         self.protocol: str = outcome.experiment.protocol
         self.horizon = outcome.experiment.horizon
         self.fresh = outcome.experiment.name in FRESH_NAMES.values()
+        self.updated = outcome.experiment.name == DIVERSITY_UPDATED
         self.design = cache(outcome.design)
+        self.sharing = (*_SHARING, *({HYLINUCB_K} & set(outcome.policies)))
+        self.algorithms = (*theorems.POLICIES, *self.sharing[2:])
+        """The paper's algorithms that share parameters, and all of them, in every version that was run."""
 
     def missing(self, policies: Sequence[str]) -> str:
         """A sentence that names the policies that were not run; empty if they all were."""
@@ -78,7 +90,11 @@ class JudgedOutcome:
         if e.log is not None:
             return "one log"
         if self.outcome.has_independent_trials:
-            return f"{e.trials} trials of one draw" if count == 1 else f"{count} environments"
+            words = f"{e.trials} trials of one draw" if count == 1 else f"{count} environments"
+            if self.updated:
+                return f"{words}, every algorithm updated"
+            defect = any(entry.learns_from is not None for entry in e.policies)
+            return f"{words}, HyLinUCB alone updated" if defect else words
         if self.fresh:
             return f"{count} fresh environments"
         # The environments of the text's protocol have the published seeds, but were never published.
@@ -93,8 +109,8 @@ class JudgedOutcome:
         test = CLAIMS[claim].other_test if other_test else CLAIMS[claim].test
         return Verdict(
             claim=claim, protocol=self.protocol, test=test, verdict=answer or combine_answers(findings),
-            summary=summary, evidence=tuple(findings), basis=basis or self.basis, aside=self.fresh or bool(basis),
-            early=early,
+            summary=summary, evidence=tuple(findings), basis=basis or self.basis,
+            aside=self.fresh or self.updated or bool(basis), early=early,
         )  # fmt: skip
 
     def parameters(self, policy: str) -> dict[str, Any]:
@@ -109,9 +125,10 @@ class JudgedOutcome:
         """delta of the theorems: on the small problem one for all policies, else that of the policy."""
         return settings.SMALL_DELTA if self.experiment.name == SMALL_DIVERSITY else self.delta(policy)
 
-    def ridge(self, policy: theorems.Policy, arms: int) -> float:
+    def ridge(self, policy: str, arms: int) -> float:
         """lambda of the run: the record's, or the theorems' where the record leaves it to them."""
-        return float(self.parameters(policy).get("ridge", theorems.prescribed_ridge(policy, arms=arms)))
+        kind: theorems.Policy = "HyLinUCB" if policy == HYLINUCB_K else policy  # type: ignore[assignment]
+        return float(self.parameters(policy).get("ridge", theorems.prescribed_ridge(kind, arms=arms)))
 
     def rho(self, policy: str, arms: int) -> float:
         """The largest diversity min(rho_x, rho_z) of any run at T; NaN if it was not measured or is 0.
@@ -415,15 +432,17 @@ def judge_claim_4(judged: JudgedOutcome) -> Verdict:
     if missing := judged.missing(theorems.POLICIES):
         return judged.verdict("4", missing)
     findings, exponents = [], []
-    for policy in theorems.POLICIES:
+    for policy in judged.algorithms:
         burn_in, values = judged.burn_in(policy, judged.outcome.arms[0]), judged.regret_exponents(policy)
-        judgement = judge_mean(values, judged.outcome.independent_units(policy), below=limit, parts=3)
+        judgement = judge_mean(
+            values, judged.outcome.independent_units(policy), below=limit, parts=len(judged.algorithms)
+        )
         value = f"{judgement.words()}, allowed up to {limit:g}; {_against_burn_in(judged, policy, burn_in)}"
         answer = OPEN if judged.horizon <= burn_in else judgement.answer
         findings.append(Finding(f"{policy}: exponent of the regret", value, answer))
         exponents.append(f"{policy} {mean(values)}")
     summary = f"Exponents at this T: {join_names(exponents)}; sqrt(T) has 0.5."
-    early = _before_burn_in(judged, theorems.POLICIES)
+    early = _before_burn_in(judged, judged.algorithms)
     return judged.verdict("4", early + summary, findings, early=bool(early))
 
 
@@ -432,7 +451,7 @@ def _against_burn_in(judged: JudgedOutcome, policy: str, burn_in: float) -> str:
     return f"burn-in {number(burn_in)}{unit}, T = {judged.horizon:,}"
 
 
-def _before_burn_in(judged: JudgedOutcome, policies: Sequence[theorems.Policy]) -> str:
+def _before_burn_in(judged: JudgedOutcome, policies: Sequence[str]) -> str:
     """Say which policies have not reached their burn-in, with its length; empty if all have."""
     burn_ins = {policy: judged.burn_in(policy, judged.outcome.arms[0]) for policy in policies}
     early = [
@@ -493,14 +512,18 @@ def judge_claim_5(judged: JudgedOutcome) -> Verdict:
     """Judge the exponents of the design matrix in the diversity experiment."""
     if missing := judged.missing(theorems.POLICIES):
         return judged.verdict("5", missing)
-    findings = [finding for policy in theorems.POLICIES for finding in _judge_spectrum(judged, policy)]
+    findings = [finding for policy in judged.algorithms for finding in _judge_spectrum(judged, policy)]
     summary = _summarise_growth(
         findings,
         "The arm played is picked for its reward, so its features do not average out: the mean of x z' is 0 by "
         "the assumption, but not here.",
     )
-    for policy in _SHARING:
+    for policy in judged.sharing:
         if (design := judged.design(policy)) is not None:
+            if design.frobenius_b is not None:
+                what = f"{policy}: Frobenius norm of B_i, which the released code plots for its singular value"
+                value = f"exponent {mean(cross_exponents(judged, policy, design.frobenius_b))}"
+                findings.append(Finding(what, value).informing())
             size = mean_cross_moment(design)
             middle, last = (number(float(np.median(size[:, i]))) for i in (_late_quarters(judged, design.t)[0], -1))
             what = f"{policy}: sigma_max of an arm's mean x z', median (not deciding; 0 by the assumption)"
@@ -508,7 +531,17 @@ def judge_claim_5(judged: JudgedOutcome) -> Verdict:
     return judged.verdict("5", summary, findings)
 
 
-def _judge_spectrum(judged: JudgedOutcome, policy: theorems.Policy) -> list[Finding]:
+def cross_exponents(judged: JudgedOutcome, policy: str, values: FloatArray, *, share: float = 0.5) -> FloatArray:
+    """The exponent of a norm of B_i in the pulls of the arm, one per run, over the last rounds."""
+    design = judged.design(policy)
+    assert design is not None
+    assert design.pulls is not None
+    least = claims.PULLS_PER_DIMENSION * max(judged.experiment.d1, judged.experiment.d2)
+    late = (design.pulls >= least) & judged.late(design.t, share)[:, None]
+    return statistics.exponents(design.pulls, values, late)
+
+
+def _judge_spectrum(judged: JudgedOutcome, policy: str) -> list[Finding]:
     design = judged.design(policy)
     if design is None:
         return [Finding(policy, "its design matrix was not measured", OPEN)]
@@ -524,12 +557,14 @@ def _late_quarters(judged: JudgedOutcome, t: FloatArray) -> list[int]:
     return [int(np.argmin(np.abs(t - share * judged.horizon))) for share in (0.5, 0.75, 1.0)]
 
 
-def _judge_late_start(judged: JudgedOutcome, policy: theorems.Policy, measure: _Measure, t: FloatArray) -> Finding:
+def _judge_late_start(judged: JudgedOutcome, policy: str, measure: _Measure, t: FloatArray) -> Finding:
     """Judge linear growth by increments: smallest eigenvalues start to grow late."""
     what, rows, y, dimension, _ = measure
     probes, enough = _late_quarters(judged, t), rows >= claims.PULLS_PER_DIMENSION * dimension
     use, three, units = enough[:, probes[0]], rows[:, probes], judged.outcome.independent_units(policy)
-    judgement = judge_growth(statistics.increment_exponents(three, y[:, probes], use), units, linear=True, parts=7)
+    judgement = judge_growth(
+        statistics.increment_exponents(three, y[:, probes], use), units, linear=True, parts=1 + 3 * len(judged.sharing)
+    )
     expected = statistics.expected_smallest_eigenvalue(dimension, three)
     late = enough & judged.late(t)[:, None]
     slopes = statistics.exponents(rows, y - judged.ridge(policy, judged.outcome.arms[0]), late)
@@ -540,11 +575,13 @@ def _judge_late_start(judged: JudgedOutcome, policy: theorems.Policy, measure: _
     return judgement.finding(f"{policy}: {what}", "exponent", end=end)
 
 
-def _judge_root(judged: JudgedOutcome, policy: theorems.Policy, measure: _Measure, t: FloatArray) -> Finding:
+def _judge_root(judged: JudgedOutcome, policy: str, measure: _Measure, t: FloatArray) -> Finding:
     what, rows, y, dimension, _ = measure
     enough, units = rows >= claims.PULLS_PER_DIMENSION * dimension, judged.outcome.independent_units(policy)
     late = enough & judged.late(t)[:, None]
-    judgement = judge_growth(statistics.exponents(rows, y, late), units, linear=False, parts=7)
+    judgement = judge_growth(
+        statistics.exponents(rows, y, late), units, linear=False, parts=1 + 3 * len(judged.sharing)
+    )
     last = statistics.exponents(rows, y, enough & judged.late(t, 0.25)[:, None])
     end = f"; over the last quarter {mean(last)}{_share_of_arms(late[:, -1])}"
     return judgement.finding(f"{policy}: {what}", "exponent", end=end)
@@ -583,8 +620,8 @@ def judge_claim_6(judged: JudgedOutcome) -> Verdict:
     """Judge the size of sigma_max(Z_t) in the diversity experiment; before the burn-in nothing is claimed."""
     if missing := judged.missing(_SHARING):
         return judged.verdict("6", missing)
-    early = _before_burn_in(judged, _SHARING)
-    summary, findings = _judge_couplings(judged, _cases(judged, _SHARING, [DISJOINT]))
+    early = _before_burn_in(judged, judged.sharing)
+    summary, findings = _judge_couplings(judged, _cases(judged, judged.sharing, [DISJOINT]))
     return judged.verdict("6", early + summary, findings, early=bool(early))
 
 
@@ -639,7 +676,7 @@ def _from_when_on(t: FloatArray, true: Any) -> str:
 def _describe_burn_in(judged: JudgedOutcome, case: _Case) -> Finding:
     """The burn-in as printed, and the proof's own inequality with the pulls that were measured."""
     t, pulls, ridge = case.design.t, case.design.pulls, judged.experiment.design_ridge
-    ridge = judged.ridge(case.policy, case.arms) if ridge is None else ridge  # type: ignore[arg-type]
+    ridge = judged.ridge(case.policy, case.arms) if ridge is None else ridge
     rho = judged.rho(case.policy, case.arms)
     value = _against_burn_in(judged, case.policy, judged.burn_in(case.policy, case.arms))
     value += f"; rho = {number(rho)}, ridge {ridge:g}, and the proof asks for at least 1/rho = {number(1 / rho)}"

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hybandits.experiments.record import Entry, Experiment, Protocol, environment_seeds, grid
+from hybandits.simulation.play import LearnsFrom
 
 Scale = Literal["quick", "paper"]
 
@@ -61,6 +62,14 @@ FRESH_NAMES = {name: f"{name}-fresh" for name in FRESH_ARMS}
 """Names of the experiments in fresh environments, by the name of the setting."""
 SMALL_DIVERSITY = "diversity-small"
 """Name of the diversity experiment on a problem that is small enough to be played beyond the burn-in."""
+DIVERSITY_UPDATED = "diversity-updated"
+"""Name of the released diversity experiment with every algorithm updated by its own reward."""
+DIVERSITY_RUNS = ("diversity", DIVERSITY_UPDATED)
+"""Names of the diversity experiments of the paper's size."""
+DIVERSITY_SEED = 46568961
+"""Seed of the parameters of the released diversity experiment."""
+HYLINUCB_K = "HyLinUCB (lambda = K)"
+"""HyLinUCB with the theorem's ridge, in the diversity experiment as written; the appendix has lambda = 1 there."""
 UNIFORM = "Uniform"
 """Uniform choice, by which the features of the arm played are independent of the choice."""
 SMALL_DELTA = 0.1
@@ -106,6 +115,7 @@ class Setting:
     quick_horizon: int = 10_000
     quick_trials: int = 1
     policies: tuple[str, ...]
+    protocols: tuple[Protocol, ...] = ("released", "written")
 
 
 _SETTING_1 = Setting(
@@ -142,6 +152,12 @@ _DIVERSITY = Setting(
     quick_trials=10,
     policies=PAPER_POLICIES,
 )
+_UPDATED = replace(
+    _DIVERSITY,
+    name=DIVERSITY_UPDATED,
+    about="the same in the released code, where every algorithm learns its own rewards",
+    protocols=("released",),
+)
 _SMALL = replace(
     _DIVERSITY,
     name=SMALL_DIVERSITY,
@@ -155,7 +171,7 @@ _SMALL = replace(
     quick_trials=6,
     policies=(UNIFORM, *PAPER_POLICIES, "HyIDS"),
 )
-SETTINGS = {setting.name: setting for setting in (_SETTING_1, _SETTING_2, _SETTING_3, _DIVERSITY, _SMALL)}
+SETTINGS = {setting.name: setting for setting in (_SETTING_1, _SETTING_2, _SETTING_3, _DIVERSITY, _UPDATED, _SMALL)}
 
 
 def experiment(
@@ -171,10 +187,9 @@ def experiment(
     >>> record.d1, record.d2, record.arms, record.horizon, len(record.seeds), record.trials
     (40, 5, (25,), 80000, 5, 5)
     """
-    setting, short, diversity = SETTINGS[name], scale == "quick", name == "diversity"
+    setting, short, diversity = SETTINGS[name], scale == "quick", name in DIVERSITY_RUNS
     horizon = setting.quick_horizon if short else setting.horizon
     trials = setting.quick_trials if short else setting.trials
-    law = {"law": "inscribed-cube" if diversity else "cube-direction"}
     record = Experiment(
         name=name,
         protocol=protocol,
@@ -190,9 +205,34 @@ def experiment(
         probes=grid(horizon, 16, keep=()) if diversity else (horizon,),
         by_arm=diversity,
         trials_per_unit=min(25, trials) if diversity else 0,
-        **(law | WORLDS[protocol]),
+        **({"law": "cube-direction"} | WORLDS[protocol]),
     )
-    return _small_diversity(record, short) if name == SMALL_DIVERSITY else record
+    if name == SMALL_DIVERSITY:
+        return _small_diversity(record, short)
+    if diversity and protocol == "released":
+        return _released_diversity(record, seed)
+    theorem = replace(entry("HyLinUCB", "written"), name=HYLINUCB_K)
+    return replace(record, policies=(*record.policies, theorem)) if diversity else record
+
+
+def _released_diversity(record: Experiment, seed: int) -> Experiment:
+    """The diversity experiment of the released code, in which HyLinUCB alone learns, the rewards of all three.
+
+    With every algorithm updated, each learns its own. Contexts and noise depend on the trial alone, and `seed` decides
+    the parameters; all bounds on norms are 1.
+    """
+    exploration = _self_normalised(RELEASED_NOISE, (1.0, 1.0), 1.0)
+    settings = {"exploration": exploration, "ridge": RELEASED_RIDGE}
+    defect: dict[str, LearnsFrom] = {"HyLinUCB": "everybody", "LinUCB": "nobody", "DisLinUCB": "nobody"}
+    learns_from = defect if record.name == "diversity" else {}
+    return replace(
+        record,
+        seeds=(DIVERSITY_SEED,) if seed == RELEASED_SEED else record.seeds,
+        law="released-diversity",
+        theta_bound=1.0,
+        beta_bound=1.0,
+        policies=tuple(replace(e, settings=settings, learns_from=learns_from.get(e.name)) for e in record.policies),
+    )
 
 
 def _small_diversity(record: Experiment, short: bool) -> Experiment:
@@ -228,7 +268,12 @@ def experiments(
     names: Sequence[str], protocols: Sequence[Protocol], *, scale: Scale = "paper", seed: int = RELEASED_SEED
 ) -> list[Experiment]:
     """Several of the paper's experiments, each under several protocols; see `experiment`."""
-    return [experiment(name, protocol, scale=scale, seed=seed) for protocol in protocols for name in names]
+    return [
+        experiment(name, protocol, scale=scale, seed=seed)
+        for protocol in protocols
+        for name in names
+        if protocol in SETTINGS[name].protocols
+    ]
 
 
 def fresh_experiment(

@@ -27,6 +27,7 @@ _NAMES = {
     "setting-3": "Setting 3",
     "setting-3-fresh": "Setting 3, fresh environments",
     "diversity": "Diversity",
+    "diversity-updated": "Diversity, every algorithm updated",
     "diversity-small": "Diversity, small problem",
     "yahoo": "Yahoo",
     "yahoo-positions": "Yahoo, positions as arms",

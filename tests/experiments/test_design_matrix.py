@@ -171,6 +171,7 @@ def test_the_coverage_of_a_coefficient_that_grows_with_the_arms_and_of_policies_
     world = Synthetic(d1=D1, d2=D2, arms=ARMS, noise=0.1, seed=2)
     block, (theta, beta) = next(world.rounds(3)), world.parameters()
     policy: Policy = HyLinUCB(d1=D1, d2=D2, exploration=AsWritten(horizon=100, arms=ARMS))
+    policy.admit(range(ARMS))
     error = np.sqrt(ARMS * (theta @ theta + (beta**2).sum()))  # nothing is learned: M = K I and all estimates are 0
     assert_allclose(coverage(policy, theta, beta, block)["ellipsoid"], error / policy.radius)  # type: ignore[attr-defined]
     for policy in (Greedy(d1=D1, d2=D2), HyRan(d1=D1, d2=D2)):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Unit
+from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, MOMENTS, Unit
 from hybandits.paper.claims import FAILS, HOLDS, OPEN, PICKED_ARMS, UNIFORM_CHOICE, UNMET, Verdict
 from hybandits.paper.judging import (
     judge_claim_5,
@@ -86,6 +86,7 @@ def test_claims_5_and_6_on_rows_that_are_truly_diverse() -> None:
         matrix = np.tile(np.eye(2 * d), (k, 1, 1))
         pulls, seen = np.zeros(k), 0
         measured: dict[str, list[Any]] = {name: [] for name in (*DESIGN, *DESIGN_BY_ARM)}
+        moments = dict.fromkeys(MOMENTS, np.zeros(len(t)))
         for n in t:
             rows, arms = both[seen:n], onto[seen:n]
             matrix += (arms.T @ (rows[:, :, None] * rows[:, None, :]).reshape(n - seen, -1)).reshape(matrix.shape)
@@ -102,7 +103,8 @@ def test_claims_5_and_6_on_rows_that_are_truly_diverse() -> None:
             measured["pulls"].append(pulls.astype(int))
             measured["lambda_min_w"].append(least)
             measured["sigma_max_b"].append(np.linalg.norm(b, 2, axis=(1, 2)))
-        return measured
+            measured["frobenius_b"].append(np.linalg.norm(b, axis=(1, 2)))
+        return {**measured, **moments}
 
     outcome = judged(e, root_curves(e, 0.5), design)
     assert judge_claim_5(outcome).verdict == HOLDS

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from hybandits import paper, statistics
-from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, Unit, grid
+from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, MOMENTS, Experiment, Unit, grid
 from hybandits.experiments.results import Outcome, Results, Run, unit_table
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import HYRAN_RELEASED
@@ -95,8 +95,9 @@ def power_curves(
 
 
 def diversity(**changes: Any) -> Experiment:
-    """The diversity experiment with fewer trials; ridge 1 for all."""
-    return replace(paper.experiment("diversity", "released"), **({"trials": 80, "trials_per_unit": 0} | changes))
+    """The diversity experiment of the text with fewer trials, as if it were the released one; ridge 1 for all."""
+    record = replace(paper.experiment("diversity", "written").only(paper.PAPER_POLICIES), protocol="released")
+    return replace(record, **({"trials": 80, "trials_per_unit": 0} | changes))
 
 
 def measures(
@@ -135,8 +136,10 @@ def measures(
             "pulls": pulls.astype(int),
             "lambda_min_w": grown(np.maximum(pulls, 1), w, 20 if whole else 10) * noise,
             "sigma_max_b": 0.3 * pulls**b * noise,
+            "frobenius_b": 0.5 * pulls**b * noise,
+            **dict.fromkeys(MOMENTS, np.full(len(t), 0.25)),
         }
-        assert set(arrays) == {*DESIGN, *DESIGN_BY_ARM}
+        assert set(arrays) == {*DESIGN, *MOMENTS, *DESIGN_BY_ARM}
         return arrays
 
     return design
@@ -198,6 +201,8 @@ def small_measures(
             "pulls": pulls.astype(int),
             "lambda_min_w": 4.0 + rho * pulls**w * noise,
             "sigma_max_b": 0.3 * pulls**b * noise,
+            "frobenius_b": 0.5 * pulls**b * noise,
+            **dict.fromkeys(MOMENTS, np.full(len(t), 0.25)),
         }
 
     return design

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hybandits import __version__, paper
-from hybandits.experiments.record import Experiment, Unit
+from hybandits.experiments.record import MOMENTS, Experiment, Unit
 from hybandits.experiments.results import FORMAT, Results, Run, read_results, write_unit
 from hybandits.paper import HYRAN_RELEASED, HYTHOMPSON_TOLD
 from hybandits.paper.published_numbers import published
@@ -63,9 +63,10 @@ def _runs_of(unit: Unit) -> list[Run]:
             design["z_norm"] = 1 / np.sqrt(1 + probes / 100)
             if e.by_arm:
                 design |= {"pulls": pulls, "lambda_min_w": 1 + pulls / 20, "sigma_max_b": np.sqrt(pulls)}
+                design |= {"frobenius_b": 2 * np.sqrt(pulls), **dict.fromkeys(MOMENTS, 0.1 + 0 * probes)}
             if entry.name == "DisLinUCB":
                 design["lambda_min_v"] = np.full(len(probes), np.nan)
-            kept = entry.name in paper.PAPER_POLICIES
+            kept = entry.name in (*paper.PAPER_POLICIES, paper.HYLINUCB_K)
             regret = level_of(e, entry.name, unit.arms) * factor * np.sqrt(t)
             runs.append(Run(policy=entry.name, trial=trial, regret=regret, design=design if kept else None))
     return runs

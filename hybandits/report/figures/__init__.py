@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hybandits.experiments.results import Outcome, Results
 from hybandits.paper.beyond import shares_of_uniform
-from hybandits.paper.settings import FRESH_NAMES, HYRAN_RELEASED, SMALL_DIVERSITY
+from hybandits.paper.settings import DIVERSITY_RUNS, FRESH_NAMES, HYRAN_RELEASED, SMALL_DIVERSITY
 from hybandits.report import cases
 from hybandits.report.figures.diversity import diversity_figures, small_problem_figure
 from hybandits.report.figures.looks import Drawn, Figure, write_figure
@@ -69,8 +69,8 @@ def _figures_of_protocol(outcomes: Mapping[str, Outcome], protocol: str) -> Iter
     for name, fresh in FRESH_NAMES.items():
         if fresh in outcomes:
             yield environments_figure(outcomes[fresh], outcomes.get(name))
-    if "diversity" in outcomes:
-        yield from diversity_figures(outcomes["diversity"])
+    for name in (name for name in DIVERSITY_RUNS if name in outcomes):
+        yield from diversity_figures(outcomes[name])
     if SMALL_DIVERSITY in outcomes:
         yield small_problem_figure(outcomes[SMALL_DIVERSITY])
     both = ("HyRan", HYRAN_RELEASED)
