@@ -50,6 +50,9 @@ def list_experiments() -> None:
         typer.echo(f"  {name:<15} {setting.about}")
         typer.echo(f"{'':18}d1={setting.d1}, d2={setting.d2}, K={arms}; T={setting.horizon:,}")
         typer.echo(f"{'':18}environments: {setting.environments}, trials: {setting.trials}")
+    for name, family in paper.FAMILIES.items():
+        typer.echo(f"  {name:<15} {family.about}")
+        typer.echo(f"{'':18}{family.size}")
     typer.echo(f"  {'yahoo':<15} a reward model fitted to a click log; bandits are simulated on the rounds that follow")
     typer.echo(f"{'':18}d1=36, d2=6; fit on {paper.YAHOO_TRAIN:,} rounds; T={paper.YAHOO_ROUNDS:,}")
     typer.echo("protocols:  released (parameters of the published figure), written (parameters of the paper's text)")
@@ -106,9 +109,10 @@ def reproduce(
     with plain_errors(KEPT):
         from hybandits import paper
 
-        wanted = list(dict.fromkeys(names or (("yahoo",) if data is not None else paper.SETTINGS)))
+        known = (*paper.SETTINGS, *paper.FAMILIES)
+        wanted = list(dict.fromkeys(names or (("yahoo",) if data is not None else known)))
         for name in wanted:
-            _must_be_known("experiment", name, (*paper.SETTINGS, "yahoo"))
+            _must_be_known("experiment", name, (*known, "yahoo"))
         given = {"--train": train, "--rounds": rounds, "--trials": trials > 1, "--arms": arms is not ArmsName.articles,
                  "--model": model}  # fmt: skip
         if "yahoo" not in wanted and any(given.values()):
@@ -118,7 +122,7 @@ def reproduce(
         start = paper.RELEASED_SEED if seed is None else seed
         synthetic = [name for name in wanted if name != "yahoo"]
         chosen: Any = {"scale": scale.value, "seed": start}
-        records = paper.experiments(synthetic, protocols, **chosen)
+        records = paper.records_of(synthetic, protocols, **chosen)
         if environments is not None:
             names = [name for name in synthetic if name in paper.FRESH_NAMES]
             if not names:

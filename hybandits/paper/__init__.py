@@ -1,10 +1,13 @@
 """The paper (Das & Sinha 2024) as data and tests.
 
-- `settings`: its experiments as records, with the parameters of their policies; their names are those of the package.
+- `settings`: its experiments as records, with the parameters of their policies; `families`: experiments beyond it, of
+  which one name runs several. Names of both are those of the package.
+- `structured`: the family of worlds in which diversity fails by construction.
 - `published_numbers`: its figure as numbers.
 - `theorems`: burn-ins and regret bounds.
 - `yahoo`: its experiment on a click log.
 - `claims`: what it claims, and each claim's test in words; `judging`: the functions that reach the verdicts.
 """
 
+from hybandits.paper.families import *  # noqa: F403
 from hybandits.paper.settings import *  # noqa: F403

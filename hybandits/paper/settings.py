@@ -297,7 +297,7 @@ def fresh_experiment(
         published,
         name=FRESH_NAMES[name],
         arms=FRESH_ARMS[name],
-        seeds=_fresh_seeds(
+        seeds=fresh_seeds(
             environments, {*published.seeds, *environment_seeds(RELEASED_SEED, len(published.seeds))}, seed
         ),
         trials=1,
@@ -307,8 +307,8 @@ def fresh_experiment(
     )
 
 
-def _fresh_seeds(count: int, known: Collection[int], seed: int) -> tuple[int, ...]:
-    """Seeds that are not known; more environments begin with the same ones."""
+def fresh_seeds(count: int, known: Collection[int], seed: int) -> tuple[int, ...]:
+    """Seeds of fresh environments, none of them known; more environments begin with the same ones."""
     drawn = environment_seeds(seed + 1, 2 * (count + len(known)))
     return tuple(new for new in dict.fromkeys(drawn) if new not in known)[:count]
 

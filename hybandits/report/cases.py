@@ -29,11 +29,16 @@ _NAMES = {
     "diversity": "Diversity",
     "diversity-updated": "Diversity, every algorithm updated",
     "diversity-small": "Diversity, small problem",
+    **{
+        member: f"{family.capitalize()}, {words}"
+        for family, each in paper.FAMILIES.items()
+        for member, words in each.members.items()
+    },
     "yahoo": "Yahoo",
     "yahoo-positions": "Yahoo, positions as arms",
     "yahoo-released-code": "Yahoo, released code bug for bug",
 }
-"""The paper's experiments in the order of the page."""
+"""The paper's experiments and those beyond it, in the order of the page."""
 
 
 # ------------------------------------------------------------------ selection
@@ -145,10 +150,14 @@ def shortened(results: Results) -> list[str]:
     phrases = []
     for outcome in in_order(results):
         e, setting = outcome.experiment, paper.setting_of(outcome.experiment.name)
+        family = None if e.protocol == "own" else paper.family_of(e.name)
         lengths: tuple[tuple[int, int, str], ...] = ()
         if e.log is not None:
             fitted = (int(e.log["train"]), paper.YAHOO_TRAIN, "rounds to fit on")
             lengths = ((e.horizon, paper.YAHOO_ROUNDS, "rounds"), fitted)[: 1 if "model_file" in e.log else 2]
+        elif family is not None:
+            (whole,) = (each for each in paper.FAMILIES[family].records(e.protocol) if each.name == e.name)
+            lengths = ((e.horizon, whole.horizon, "rounds"), (len(e.seeds), len(whole.seeds), "environments"))
         elif setting is not None and e.protocol != "own":
             lengths = (
                 (e.horizon, setting.horizon, "rounds"),
@@ -159,7 +168,7 @@ def shortened(results: Results) -> list[str]:
                 lengths = lengths[:1]
         parts = [f"{have:,} of {full:,} {what}" for have, full, what in lengths if have < full]
         if parts:
-            phrases.append(f"{name_of(e.name)}: {', '.join(parts)}")
+            phrases.append(f"{family.capitalize() if family else name_of(e.name)}: {', '.join(parts)}")
     return list(dict.fromkeys(phrases))
 
 

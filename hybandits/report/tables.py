@@ -203,9 +203,31 @@ def regret_table(rows: Sequence[Row]) -> Table:
     return Table(f"{caption}; {first.runs_in_words()}", head, groups, range(1, min(len(head), 7 + several)))
 
 
+def family_table(family: str, rows: Sequence[Row]) -> Table:
+    """Mean regret at T in the experiments of a family: a row for each, and a column for every policy."""
+    first, policies = rows[0], list(dict.fromkeys(row.policy for row in rows))
+    means = {(row.experiment, row.arms, row.policy): number(row.mean) for row in rows}
+    body = [
+        [paper.FAMILIES[family].members[name], str(arms), f"{t:,}"]
+        + [means.get((name, arms, policy), "-") for policy in policies]
+        for name, arms, t in dict.fromkeys((row.experiment, row.arms, row.t) for row in rows)
+    ]
+    caption = f"{family.capitalize()}, {cases.under(first.protocol)}: mean regret at T"
+    head = ("experiment", "K", "T", *policies)
+    return Table(f"{caption}; {cases.count(first.runs, 'run')}", head, [body], range(1, len(head)))
+
+
 def regret_tables(rows: Sequence[Row]) -> list[Table]:
-    """Tables of regret at T, one per experiment and protocol."""
-    return [regret_table(list(case)) for _, case in groupby(rows, key=lambda row: (row.protocol, row.experiment))]
+    """Tables of regret at T, one per protocol and experiment or family of experiments."""
+
+    def place(row: Row) -> tuple[str, str | None, str]:
+        family = None if row.protocol == "own" else paper.family_of(row.experiment)
+        return row.protocol, family, "" if family else row.experiment
+
+    return [
+        regret_table(list(case)) if family is None else family_table(family, list(case))
+        for (_, family, _), case in groupby(rows, key=place)
+    ]
 
 
 def read_out_table(rows: Sequence[Row]) -> Table:

@@ -88,7 +88,7 @@ def test_list_names_what_there_is() -> None:
     result = run("list")
     assert result.exit_code == 0
     own = ('EpsilonGreedy:policy="HyLinUCB:noise=0.1"', "package.module:Class:setting=value", "churn")
-    for name in (*paper.SETTINGS, *paper.BEYOND, "released", "written", *own):
+    for name in (*paper.SETTINGS, *paper.FAMILIES, *paper.BEYOND, "released", "written", *own):
         assert name in result.stdout
 
 

@@ -1,0 +1,53 @@
+"""Families of experiments beyond the paper's: one name runs all members, and one table and topic show them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from hybandits.experiments.record import Experiment, Protocol
+from hybandits.paper import structured
+from hybandits.paper.settings import RELEASED_SEED, SETTINGS, Scale, experiments
+
+__all__ = ["FAMILIES", "Family", "family_of", "records_of"]
+
+
+class Family(NamedTuple):
+    """Experiments that belong together: what they are about, their records, and every member's name in words."""
+
+    about: str
+    records: Callable[..., list[Experiment]]
+    """Called with a protocol, and a scale and a seed by keyword."""
+    members: Mapping[str, str]
+    """Words for the names of the members' experiments."""
+
+    @property
+    def size(self) -> str:
+        """Shape, length and number of its experiments in words."""
+        records = self.records("released")
+        e = records[0]
+        arms = ", ".join(str(arms) for arms in dict.fromkeys(k for record in records for k in record.arms))
+        shape = f"d1={e.d1}, d2={e.d2}, K={arms}; T={e.horizon:,}"
+        return f"{shape}; experiments: {len(records)}, environments: {len(e.seeds)}, trials: {e.trials}"
+
+
+FAMILIES = {"structured": Family(structured.ABOUT, structured.records, structured.IN_WORDS)}
+"""By the name on the command line."""
+
+
+def family_of(experiment: str) -> str | None:
+    """Name of the family that an experiment belongs to; None if it belongs to none.
+
+    >>> family_of("structured-fixed"), family_of("setting-1")
+    ('structured', None)
+    """
+    return next((name for name, family in FAMILIES.items() if experiment in family.members), None)
+
+
+def records_of(
+    names: Sequence[str], protocols: Sequence[Protocol], *, scale: Scale = "paper", seed: int = RELEASED_SEED
+) -> list[Experiment]:
+    """Records of settings and families, each under several protocols; see `hybandits.paper.settings.experiment`."""
+    records = experiments([name for name in names if name in SETTINGS], protocols, scale=scale, seed=seed)
+    families = [FAMILIES[name] for name in names if name in FAMILIES]
+    return records + [r for p in protocols for each in families for r in each.records(p, scale=scale, seed=seed)]
