@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from hybandits.experiments.record import Experiment, Protocol
-from hybandits.paper import structured
+from hybandits.paper import exponents, structured
 from hybandits.paper.settings import RELEASED_SEED, SETTINGS, Scale, experiments
 
 __all__ = ["FAMILIES", "Family", "family_of", "records_of"]
@@ -26,12 +26,19 @@ class Family(NamedTuple):
         """Shape, length and number of its experiments in words."""
         records = self.records("released")
         e = records[0]
-        arms = ", ".join(str(arms) for arms in dict.fromkeys(k for record in records for k in record.arms))
-        shape = f"d1={e.d1}, d2={e.d2}, K={arms}; T={e.horizon:,}"
-        return f"{shape}; experiments: {len(records)}, environments: {len(e.seeds)}, trials: {e.trials}"
+        values = {
+            "d1": {r.d1 for r in records}, "d2": {r.d2 for r in records}, "K": {k for r in records for k in r.arms}
+        }  # fmt: skip
+        shapes = "; ".join(f"{name}={', '.join(map(str, sorted(each)))}" for name, each in values.items())
+        return (
+            f"{shapes}; T={e.horizon:,}; experiments: {len(records)}, environments: {len(e.seeds)}, trials: {e.trials}"
+        )
 
 
-FAMILIES = {"structured": Family(structured.ABOUT, structured.records, structured.IN_WORDS)}
+FAMILIES = {
+    name: Family(module.ABOUT, module.records, module.IN_WORDS)
+    for name, module in {"structured": structured, "exponents": exponents}.items()
+}
 """By the name on the command line."""
 
 
