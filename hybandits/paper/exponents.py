@@ -35,7 +35,8 @@ def records(protocol: Protocol, *, scale: Scale = "paper", seed: int = RELEASED_
         Experiment(
             name=name,
             protocol=protocol,
-            **shape,
+            d1=shape["d1"],
+            d2=shape["d2"],
             arms=(BASE_ARMS,) if name != BASE else QUICK_ARMS if short else ARMS,
             horizon=horizon,
             seeds=fresh_seeds(count, {*environment_seeds(seed, 5), *environment_seeds(RELEASED_SEED, 5)}, seed),
