@@ -10,7 +10,7 @@ They depend on how the policy reduces the hybrid problem:
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 from hybandits.foundation import checks
 
@@ -25,6 +25,10 @@ class Coefficients(NamedTuple):
     log_term: float = 0.0
     dimension: float = 0.0
     slope: float = 0.0
+
+    def times(self, factor: float) -> Self:
+        """The numbers of factor gamma(t)."""
+        return self._replace(base=factor * self.base, scale=factor * self.scale)
 
 
 class Exploration(ABC):
@@ -56,6 +60,10 @@ def norm_bounds(name: str, value: Any) -> float | tuple[float, ...]:
     return tuple(_bound(name, each, why) for each in value)
 
 
+def _factor(value: Any) -> float:
+    return _bound("factor", value, "gamma is multiplied by it; for no exploration at all use Constant(alpha=0)")
+
+
 def bound_pair(bound: float | tuple[float, ...]) -> tuple[float, ...]:
     """Return S1 and S2 (or Lx and Lz): one bound stands for both."""
     return bound if isinstance(bound, tuple) else (bound, bound)
@@ -84,6 +92,8 @@ class AsWritten(Exploration):
     arms : int, optional
         The number of arms K. By default arms are counted as they are met, and HyLinUCB's ridge is raised with their
         number, exactly as if it had been that large from the start.
+    factor : float, default=1.0
+        gamma is multiplied by it. Below 1 there is less exploration, and no guarantee.
 
     Notes
     -----
@@ -105,6 +115,7 @@ class AsWritten(Exploration):
     delta: float = 0.01
     bound: float = 1.0
     arms: int | None = None
+    factor: float = 1.0
 
     def __post_init__(self) -> None:
         why = "it is the number of rounds T that will be played"
@@ -116,6 +127,7 @@ class AsWritten(Exploration):
             delta=checks.probability("delta", self.delta, "it is a failure probability, e.g. 0.01"),
             bound=_bound("bound", self.bound, "it bounds the norms of theta and every beta_i (S in the paper)"),
             arms=None if self.arms is None else checks.count("arms", self.arms, least=1, why=why),
+            factor=_factor(self.factor),
         )
 
     def _arms(self, met: int) -> int:
@@ -129,7 +141,7 @@ class AsWritten(Exploration):
             gamma = 2 * math.sqrt(self.bound) + math.sqrt(2 * (d1 + d2) * math.log(k * self.horizon / self.delta))
         else:
             gamma = 2 * (self.bound * math.sqrt(k) + math.sqrt(2 * (d1 + d2) * math.log(self.horizon / self.delta)))
-        return Coefficients(gamma)
+        return Coefficients(gamma).times(self.factor)
 
     def ridge(self, reduction: Reduction, arms: int) -> float:
         return float(self._arms(arms)) if reduction == "hybrid" else 1.0
@@ -149,6 +161,8 @@ class SelfNormalised(Exploration):
         L, a bound on the norms of x and of z, or one bound for x and one for z.
     delta : float, default=0.01
         The probability with which the true mean may lie above the upper confidence bound.
+    factor : float, default=1.0
+        gamma is multiplied by it. Below 1 there is less exploration, and no guarantee.
 
     Notes
     -----
@@ -174,6 +188,7 @@ class SelfNormalised(Exploration):
     bound: float | tuple[float, ...] = 1.0
     feature_bound: float | tuple[float, ...] = 1.0
     delta: float = 0.01
+    factor: float = 1.0
 
     def __post_init__(self) -> None:
         _keep(
@@ -182,6 +197,7 @@ class SelfNormalised(Exploration):
             bound=norm_bounds("bound", self.bound),
             feature_bound=norm_bounds("feature_bound", self.feature_bound),
             delta=checks.probability("delta", self.delta, "it is a failure probability, e.g. 0.01"),
+            factor=_factor(self.factor),
         )
 
     def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
@@ -199,7 +215,7 @@ class SelfNormalised(Exploration):
             log_term=-2 * math.log(self.delta),
             dimension=float(dimension),
             slope=(lx**2 + lz**2) / (ridge * dimension),
-        )
+        ).times(self.factor)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,13 +249,16 @@ _KINDS: dict[str, type[AsWritten] | type[SelfNormalised] | type[Constant]] = {
 
 
 def to_plain(exploration: Exploration) -> dict[str, Any]:
-    """Return the coefficient as values that JSON can hold."""
+    """Return the coefficient as values that JSON can hold; a factor of 1 is left out."""
     kind = type(exploration).__name__
     if _KINDS.get(kind) is not type(exploration):
         raise TypeError(
             f"an exploration coefficient of type {kind} cannot be saved: use AsWritten, SelfNormalised or Constant"
         )
-    return {"kind": kind, **asdict(exploration)}  # type: ignore[call-overload]
+    plain = asdict(exploration)  # type: ignore[call-overload]
+    if plain.get("factor") == 1.0:
+        del plain["factor"]
+    return {"kind": kind, **plain}
 
 
 def from_plain(plain: dict[str, Any]) -> Exploration:

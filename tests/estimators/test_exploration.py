@@ -64,10 +64,26 @@ def test_self_normalised_is_its_formula(reduction: Reduction, d1: int, d2: int) 
     assert coefficient.ridge(reduction, K) is None
 
 
+@pytest.mark.parametrize("reduction", ["shared", "hybrid", "disjoint"])
+@pytest.mark.parametrize("kind", [AsWritten, SelfNormalised])
+def test_a_factor_multiplies_gamma_at_all_times_and_nothing_else(reduction: Any, kind: Any) -> None:
+    settings = {"horizon": 1000} if kind is AsWritten else {"noise": 0.3, "bound": (0.8, 0.5)}
+    usual, halved, same = kind(**settings), kind(**settings, factor=0.5), kind(**settings, factor=1.0)
+    numbers = [each.coefficients(reduction, 3, 2, K, 2.0) for each in (usual, halved, same)]
+    for t in (0, 1, 1000):
+        assert gamma(numbers[1], t) == pytest.approx(gamma(numbers[0], t) / 2, rel=1e-15)
+    assert numbers[2] == numbers[0], "to the bit"
+    assert halved.ridge(reduction, K) == usual.ridge(reduction, K)
+    assert "factor" not in to_plain(same), "files and records without a factor stay as they are"
+    assert to_plain(halved)["factor"] == 0.5
+
+
 @pytest.mark.parametrize(
     "coefficient",
     [
         AsWritten(horizon=10),
+        AsWritten(horizon=10, factor=0.1),
+        SelfNormalised(factor=3),
         AsWritten(horizon=np.int64(10), delta=np.float32(0.5), bound=2, arms=np.int8(3)),  # type: ignore[arg-type]
         SelfNormalised(),
         SelfNormalised(noise=np.float64(0.1), bound=[1, 2], feature_bound=(3.0, 4.0)),  # type: ignore[arg-type]
@@ -112,6 +128,8 @@ def test_plain_forms_that_are_refused() -> None:
         (lambda: SelfNormalised(bound=(1.0, 2.0, 3.0)), ValueError, "bound must be one number or a pair"),  # type: ignore[arg-type]
         (lambda: SelfNormalised(feature_bound=0.0), ValueError, r"feature_bound must be positive, got 0\.0"),
         (lambda: SelfNormalised(feature_bound=(1.0, "2")), TypeError, "feature_bound must be a number, got '2'"),  # type: ignore[arg-type]
+        (lambda: SelfNormalised(factor=0.0), ValueError, r"factor must be positive, got 0\.0"),
+        (lambda: AsWritten(horizon=10, factor=-1.0), ValueError, r"factor must be positive, got -1\.0"),
         (lambda: Constant(alpha=-0.1), ValueError, r"alpha must not be negative, got -0\.1"),
         (lambda: Constant(0.5), TypeError, "positional argument"),  # type: ignore[misc]
     ],
