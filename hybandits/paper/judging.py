@@ -206,7 +206,7 @@ def mean(values: FloatArray) -> str:
 
 def join_names(names: Sequence[str]) -> str:
     """Join names as a list in a sentence."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return "".join(names) if len(names) < 2 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _name_a_few(names: Sequence[str]) -> str:
