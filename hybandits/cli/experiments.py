@@ -135,7 +135,8 @@ def reproduce(
             kept = [spelling.get(name.strip().lower(), name.strip()) for name in policies.split(",") if name.strip()]
             for name in kept:
                 _must_be_known("policy", name, spelling.values())
-            records = [record.only(kept) for record in records if any(e.name in kept for e in record.policies)]
+            shares = [[e.name for e in record.policies if e.name.partition(",")[0] in kept] for record in records]
+            records = [record.only(names) for record, names in zip(records, shares, strict=True) if names]
             on_log = [name for name in on_log if name in kept]
         if not records and not on_log:
             raise ValueError(f"--policies {policies} leaves nothing to run in {', '.join(wanted)}: name others")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from hybandits.experiments.record import Experiment, Protocol
-from hybandits.paper import exponents, structured
+from hybandits.paper import exponents, structured, variants
 from hybandits.paper.settings import RELEASED_SEED, SETTINGS, Scale, experiments
 
 __all__ = ["FAMILIES", "Family", "family_of", "records_of"]
@@ -20,6 +20,8 @@ class Family(NamedTuple):
     """Called with a protocol, and a scale and a seed by keyword."""
     members: Mapping[str, str]
     """Words for the names of the members' experiments."""
+    has_table: bool = True
+    """True if regrets are shown in a table; variants of a few policies are too many for one."""
 
     @property
     def size(self) -> str:
@@ -30,14 +32,18 @@ class Family(NamedTuple):
             "d1": {r.d1 for r in records}, "d2": {r.d2 for r in records}, "K": {k for r in records for k in r.arms}
         }  # fmt: skip
         shapes = "; ".join(f"{name}={', '.join(map(str, sorted(each)))}" for name, each in values.items())
-        return (
-            f"{shapes}; T={e.horizon:,}; experiments: {len(records)}, environments: {len(e.seeds)}, trials: {e.trials}"
-        )
+        rounds = ", ".join(f"{horizon:,}" for horizon in sorted({r.horizon for r in records}))
+        runs = f"experiments: {len(records)}, environments: {len(e.seeds)}, trials: {e.trials}"
+        return f"{shapes}; T={rounds}; {runs}"
 
 
 FAMILIES = {
-    name: Family(module.ABOUT, module.records, module.IN_WORDS)
-    for name, module in {"structured": structured, "exponents": exponents}.items()
+    **{
+        name: Family(module.ABOUT, module.records, module.IN_WORDS)
+        for name, module in {"structured": structured, "exponents": exponents}.items()
+    },
+    "sensitivity": Family(variants.ABOUT_SENSITIVITY, variants.sensitivity, variants.IN_WORDS["sensitivity"], False),
+    "factorial": Family(variants.ABOUT_FACTORIAL, variants.factorial, variants.IN_WORDS["factorial"], False),
 }
 """By the name on the command line."""
 

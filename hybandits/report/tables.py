@@ -218,7 +218,7 @@ def family_table(family: str, rows: Sequence[Row]) -> Table:
 
 
 def regret_tables(rows: Sequence[Row]) -> list[Table]:
-    """Tables of regret at T, one per protocol and experiment or family of experiments."""
+    """Tables of regret at T, one per protocol and experiment or family of experiments, unless it has none."""
 
     def place(row: Row) -> tuple[str, str | None, str]:
         family = None if row.protocol == "own" else paper.family_of(row.experiment)
@@ -227,6 +227,7 @@ def regret_tables(rows: Sequence[Row]) -> list[Table]:
     return [
         regret_table(list(case)) if family is None else family_table(family, list(case))
         for (_, family, _), case in groupby(rows, key=place)
+        if family is None or paper.FAMILIES[family].has_table
     ]
 
 

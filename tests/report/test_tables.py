@@ -142,8 +142,8 @@ def test_the_table_of_a_synthetic_log(tmp_path: Path) -> None:
     assert table.caption.endswith("regret after 200,000 rounds; 1 run; synthetic log, not Yahoo's data")
 
 
-def test_a_family_has_one_table_per_protocol(tmp_path: Path) -> None:
-    records = paper.records_of(["structured"], ["released", "written"], scale="quick")
+def test_a_family_has_one_table_per_protocol_unless_it_has_none(tmp_path: Path) -> None:
+    records = paper.records_of(["structured", "factorial"], ["released", "written"], scale="quick")
     results = fabricate(tmp_path, small_setting("setting-1"), *records)
     of_setting, *families = regret_tables(regret_rows(results))
     assert of_setting.caption.startswith("Setting 1, released protocol")
@@ -154,4 +154,8 @@ def test_a_family_has_one_table_per_protocol(tmp_path: Path) -> None:
     assert families[0].head[3:] == ("Uniform", *paper.PAPER_POLICIES, "HyIDS")
     assert [row[0] for row in families[0].groups[0]] == list(paper.FAMILIES["structured"].members.values())
     assert families[0].groups[0][1][1:5] == ["25", "2,000", "195.0", "205.0"], "100, 10 per letter, 25 arms"
-    assert cases.shortened(results)[1:] == ["Structured: 2,000 of 20,000 rounds, 2 of 20 environments"]
+    assert cases.shortened(results)[1:] == [
+        "Structured: 2,000 of 20,000 rounds, 2 of 20 environments",
+        "Factorial: 2,000 of 80,000 rounds, 2 of 10 environments",
+        "Factorial: 2,000 of 30,000 rounds, 2 of 10 environments",
+    ]
