@@ -75,7 +75,7 @@ class JudgedOutcome:
         self.updated = outcome.experiment.name == DIVERSITY_UPDATED
         self.design = cache(outcome.design)
         self.sharing = (*_SHARING, *({HYLINUCB_K} & set(outcome.policies)))
-        self.algorithms = (*theorems.POLICIES, *self.sharing[2:])
+        self.algorithms = (*self.sharing, DISJOINT)
         """The paper's algorithms that share parameters, and all of them, in every version that was run."""
 
     def missing(self, policies: Sequence[str]) -> str:

@@ -212,7 +212,8 @@ def experiment(
     if diversity and protocol == "released":
         return _released_diversity(record, seed)
     theorem = replace(entry("HyLinUCB", "written"), name=HYLINUCB_K)
-    return replace(record, policies=(*record.policies, theorem)) if diversity else record
+    first, *others = record.policies
+    return replace(record, policies=(first, theorem, *others)) if diversity else record
 
 
 def _released_diversity(record: Experiment, seed: int) -> Experiment:
