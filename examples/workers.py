@@ -16,7 +16,6 @@ import multiprocessing
 import random
 import sqlite3
 import tempfile
-import time
 from collections import deque
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -26,8 +25,8 @@ import numpy as np
 
 from hybandits import HyIDS, Policy, load
 
-WORKERS, VISITS, DELAY, RANGE = 4, 300, 20, 50
-"""Workers; decisions of each; visits until a reward comes; how many rewards are handed over at once."""
+WORKERS, VISITS, DELAY, RANGE, KILL_EVERY = 4, 300, 20, 50, 4
+"""Workers; decisions of each; visits until a reward comes; rewards handed over at once; merges between two kills."""
 D1, D2, ARMS = 4, 2, [f"item-{i}" for i in range(6)]
 
 
@@ -108,8 +107,7 @@ def learn(folder: Path, *, kills: int, seed: int = 0) -> tuple[Policy, int]:
 
     for worker in range(WORKERS):
         start(worker)
-    next_kill = time.monotonic() + 2
-    restarts = 0
+    merges = restarts = kills_done = 0
     while running:
         for connection in wait(list(running), timeout=0.1):
             assert isinstance(connection, Connection)
@@ -120,6 +118,7 @@ def learn(folder: Path, *, kills: int, seed: int = 0) -> tuple[Policy, int]:
                 acknowledged = model.notes["acknowledged"]
                 if first == acknowledged[str(worker)] + 1:  # otherwise it has been learned before
                     model.merge(delta)
+                    merges += 1
                     acknowledged[str(worker)] = last
                     model.save(folder / "model.npz")
                 connection.send_bytes(json.dumps(acknowledged[str(worker)]).encode())
@@ -129,9 +128,9 @@ def learn(folder: Path, *, kills: int, seed: int = 0) -> tuple[Policy, int]:
                 if model.notes["acknowledged"][str(worker)] < VISITS:
                     restarts += 1
                     start(worker)
-        if kills and running and time.monotonic() > next_kill:
+        if running and kills_done < min(kills, merges // KILL_EVERY):
             chance.choice(list(running.values()))[1].kill()
-            kills, next_kill = kills - 1, time.monotonic() + 0.3
+            kills_done += 1
     return model, restarts
 
 

@@ -136,8 +136,9 @@ def entry(policy: str | Mapping[str, Any], *, noise: float) -> Entry:
     The setting `name` names it in the results. `hybandits.policies.by_name.with_noise` adds the noise level.
 
     >>> from hybandits.experiments.config import entry
-    >>> entry("HyLinUCB:ridge=0.5", noise=0.1)
-    Entry(name='HyLinUCB:ridge=0.5', policy='HyLinUCB', settings={'ridge': 0.5, 'noise': 0.1})
+    >>> policy = entry("HyLinUCB:ridge=0.5", noise=0.1)
+    >>> policy.name, policy.policy, policy.settings
+    ('HyLinUCB:ridge=0.5', 'HyLinUCB', {'ridge': 0.5, 'noise': 0.1})
     """
     from hybandits.experiments.record import Entry
     from hybandits.policies.by_name import parse_policy, read_spec, with_noise

@@ -21,30 +21,14 @@ from hybandits.estimators.eigenvalues import coupling, largest_ratio, smallest
 from hybandits.estimators.exploration import Constant
 from hybandits.estimators.learned import LearnedRidge
 from hybandits.foundation.checks import FloatArray
-from hybandits.foundation.compiling import kernel
 from hybandits.policies.base import Policy, RidgePolicy
 from hybandits.policies.ucb import DisLinUCB, UCBPolicy
 from hybandits.simulation.loops import Picks
 from hybandits.simulation.rounds import Block, Rounds
 
 
-@kernel
-def add_rows(x, z, index, picks, sums):  # type: ignore[no-untyped-def]
-    """Add the lower triangle of (x, z, 1) (x, z, 1)' of the candidates played to the sums of their arms."""
-    d1, d2 = x.shape[2], z.shape[2]
-    row = np.ones(d1 + d2 + 1)
-    for t in range(len(picks)):
-        i = picks[t]
-        row[:d1] = x[t, i]
-        row[d1 : d1 + d2] = z[t, i]
-        of_arm = sums[index[t, i]]
-        for a in range(len(row)):
-            for b in range(a + 1):
-                of_arm[a, b] += row[a] * row[b]
-
-
 class DesignMatrix:
-    """Sums over the rows that a policy plays, whatever it learns from them; arms are numbered 0, 1, .."""
+    """Sums of (x, z, 1) (x, z, 1)' over the rows that a policy plays, arm by arm; arms are numbered 0, 1, .."""
 
     def __init__(self, d1: int, d2: int, arms: int) -> None:
         self.d1 = d1
@@ -52,12 +36,16 @@ class DesignMatrix:
 
     def add(self, rounds: Rounds, picks: Picks) -> None:
         """Add the rows of some rounds; features must be stored, and the candidates' ids be the arms' numbers."""
-        add_rows(rounds.x, rounds.z, rounds.index, picks, self._sums)
+        t = np.arange(len(picks))
+        rows = np.concatenate((rounds.x[t, picks], rounds.z[t, picks], np.ones((len(t), 1))), axis=1)
+        arms = rounds.index[t, picks]
+        for arm in np.unique(arms):
+            of_arm = rows[arms == arm]
+            self._sums[arm] += of_arm.T @ of_arm
 
     def measures(self, ridge: float, *, disjoint: bool) -> dict[str, Any]:
         """Return all measures but those of `coverage`; the matrices of `DisLinUCB` are `disjoint`."""
-        d1, sums = self.d1, self._sums + np.tril(self._sums, -1).swapaxes(1, 2)
-        rows, first, pulls = sums[:, :-1, :-1], sums[:, -1, :-1], sums[:, -1, -1]
+        d1, rows, first, pulls = self.d1, self._sums[:, :-1, :-1], self._sums[:, -1, :-1], self._sums[:, -1, -1]
         t = max(pulls.sum(), 1.0)
         mean, second = first.sum(axis=0) / t, rows.sum(axis=0) / t
         if disjoint:

@@ -145,9 +145,8 @@ def _describe_click_log(results: Results) -> str:
         arms = "" if e.name == YAHOO_NAMES[0] else f", {e.name.removeprefix('yahoo-').replace('-', ' ')}"
         where = f"in {e.horizon:,} rounds of {kind} under the {e.protocol} protocol{arms}"
         clauses.append(f"{where} {join_names([f'{name} {100 * share:.3g} %' for name, share in shares.items()])}")
-        ahead.append(
-            f"{join_names([name for name, share in shares.items() if share < 0.5]) or 'none'} ({e.protocol}{arms})"
-        )
+        below = [name for name, share in shares.items() if share < 0.5]
+        ahead.append(f"{join_names(below) if below else 'none'} ({e.protocol}{arms})")
     return (
         f"Of the regret of uniform choice the policies have: {'; '.join(clauses)}. Policies with less than half of it: "
         f"{'; '.join(ahead)}. The others still explore at the end, so the order among them says little."

@@ -326,8 +326,9 @@ def setting_of(name: str) -> Setting | None:
 def entry(name: str, protocol: Protocol, *, ridge: float | None = None) -> Entry:
     """A policy with the parameters that a protocol gives it; `ridge` replaces the protocol's.
 
-    >>> entry("HyRan (released)", "released")
-    Entry(name='HyRan (released)', policy='HyRanWithoutCrossBlocks', settings={'p': 0.5})
+    >>> released = entry("HyRan (released)", "released")
+    >>> released.policy, released.settings
+    ('HyRanWithoutCrossBlocks', {'p': 0.5})
     """
     released = protocol == "released"
     usual = {"ridge": (RELEASED_RIDGE if released else 1.0) if ridge is None else ridge}

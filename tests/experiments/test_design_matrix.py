@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from hybandits import DisLinUCB, Greedy, HyIDS, HyLinUCB, HyRan, HyThompson, LinUCB, Policy
 from hybandits.estimators.exploration import AsWritten
-from hybandits.experiments.design_matrix import DesignMatrix, add_rows, coverage, known_ridge, measure_estimator
+from hybandits.experiments.design_matrix import DesignMatrix, coverage, known_ridge, measure_estimator
 from hybandits.simulation.rounds import Rounds
 from hybandits.simulation.worlds import Synthetic, every_arm
 
@@ -92,13 +92,6 @@ def test_moments_are_those_of_the_arm_played_whatever_its_number() -> None:
         assert_allclose(measures["mean_z"], np.linalg.norm(data.z.mean(axis=0)))
         assert_allclose(measures["mean_xz"], np.linalg.norm(data.x.T @ data.z / N, 2))
         assert measures["pulls"].tolist() == np.bincount(data.arms, minlength=ARMS).tolist()
-
-
-def test_the_kernel_is_its_plain_function() -> None:
-    data, sums = Data(), np.zeros((2, ARMS, D1 + D2 + 1, D1 + D2 + 1))
-    for function, total in zip((add_rows, add_rows.py_func), sums, strict=True):
-        function(data.rounds.x, data.rounds.z, data.rounds.index, data.arms, total)
-    assert_allclose(sums[0], sums[1], rtol=1e-14)
 
 
 def test_a_policy_that_has_not_learned_and_those_without_one_known_ridge() -> None:
