@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hybandits.cli.warm_up import warm_up as warm_up
     from hybandits.estimators.arms import CandidateSet as CandidateSet
+    from hybandits.estimators.arms import Prediction as Prediction
     from hybandits.estimators.exploration import AsWritten as AsWritten
     from hybandits.estimators.exploration import Constant as Constant
     from hybandits.estimators.exploration import SelfNormalised as SelfNormalised
-    from hybandits.estimators.interface import Prediction as Prediction
     from hybandits.estimators.policy_file import FileError as FileError
     from hybandits.estimators.ridge import HybridRidge as HybridRidge
     from hybandits.features import Category as Category

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hybandits.estimators.inputs import check_finite, checked_matrices, id_list
+from hybandits.estimators.inputs import check_finite, checked_matrices, distinct, id_list
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, ready
 
@@ -25,6 +25,31 @@ class Candidates(NamedTuple):
     def take(self, rows: Slots) -> Self:
         """Return the candidates in these rows."""
         return type(self)(self.x[rows], self.z[rows], [self.arms[i] for i in rows.tolist()], self.slots[rows])
+
+
+class Prediction(NamedTuple):
+    """The estimated reward of every candidate and its uncertainty, as returned by `predict`.
+
+    Attributes
+    ----------
+    mean : array of shape (n,)
+        The estimated rewards x.theta + z.beta_arm.
+    width : array of shape (n,)
+        sqrt(x~' M^-1 x~): the standard error of each mean, in units of the noise. It is large for candidates unlike
+        anything learned so far, and shrinks as similar rows are learned.
+
+    Examples
+    --------
+    >>> from hybandits import HybridRidge
+    >>> estimator = HybridRidge(d1=1, d2=1)
+    >>> estimator.learn("a", [1.0], [1.0], reward=1.0)
+    >>> mean, width = estimator.predict([[1.0], [1.0]], [[1.0], [1.0]], ["a", "b"])
+    >>> mean.round(2).tolist(), width.round(2).tolist()
+    ([0.67, 0.33], [0.82, 1.29])
+    """
+
+    mean: FloatArray
+    width: FloatArray
 
 
 class CandidateSet:
@@ -120,10 +145,8 @@ class ArmTable(ABC):
     def __init__(self, d1: int, d2: int) -> None:
         self.d1 = d1
         self.d2 = d2
-        self.epoch = 0
-        self.rounds = 0
+        self.epoch = self.rounds = self.known = 0
         self.pulls = np.zeros(0, np.int64)
-        self.known = 0
         self._slots: dict[Hashable, int] = {}
         self._used = 0
         self._free: list[int] = []
@@ -284,20 +307,10 @@ class ArmTable(ABC):
             )
         if len(arms) == 0:
             raise ValueError("arms is empty, got 0 candidates: pass at least one row and one id")
-        try:
-            distinct = len(set(arms))
-        except TypeError:
-            raise TypeError(
-                f"arms holds an id that is not hashable: {checks.short(arms)}; use str, int or tuples as ids"
-            ) from None
-        if distinct != len(arms):
+        if len(distinct(arms)) != len(arms):
             twice = next(arm for i, arm in enumerate(arms) if arm in arms[:i])
             raise ValueError(f"arms holds {twice!r} more than once: each candidate may appear once per call")
         return arms  # type: ignore[no-any-return]
-
-    def matrices(self, x: Any, z: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the features x (n, d1) and z (n, d2) of several candidates, ready for the kernels."""
-        return checked_matrices(x, z, self.d1, self.d2)
 
     def checked_candidates(self, x: Any, z: Any, arms: Any, admit: bool) -> Candidates:
         """Check what `choose` and `predict` are passed; with `admit`, make unknown arms known if all is valid."""
@@ -306,7 +319,7 @@ class ArmTable(ABC):
             n = slots.shape[0]
             if ready(x, (n, self.d1)) and ready(z, (n, self.d2)):
                 return Candidates(x, z, arms.arms if type(arms) is CandidateSet else arms, slots)
-        x, z = self.matrices(x, z)
+        x, z = checked_matrices(x, z, self.d1, self.d2)
         if type(arms) is CandidateSet and len(arms) != x.shape[0]:
             raise ValueError(
                 f"the candidate set has {len(arms)} arms but the features have {x.shape[0]} rows: "

@@ -74,24 +74,33 @@ def id_list(arms: Any) -> Sequence[Hashable]:
     return list(listed)
 
 
-def batch(arms: Any, rewards: Any, n: int) -> tuple[Sequence[Hashable], FloatArray]:
-    """Return the ids and rewards of a batch of feedback, one of each per row."""
+def distinct(arms: Iterable[Hashable]) -> set[Hashable]:
+    """Return the set of these ids; raise if one is not hashable."""
+    try:
+        return set(arms)
+    except TypeError:
+        raise TypeError(
+            f"arms holds an id that is not hashable: {checks.short(arms)}; use str, int or tuples as ids"
+        ) from None
+
+
+def checked_feedback(
+    arms: Any, x: Any, z: Any, rewards: Any, d1: int, d2: int
+) -> tuple[Sequence[Hashable], FloatArray, FloatArray, FloatArray]:
+    """Return the ids, x, z and rewards of a batch of feedback, one of each per row, ready for the kernels."""
+    x, z = checked_matrices(x, z, d1, d2)
+    n = len(x)
     ids = list(id_list(arms))
     if len(ids) != n:
         raise ValueError(f"arms has {len(ids)} ids but the features have {n} rows: pass one id per row")
-    try:
-        for arm in set(ids):
-            if not isinstance(arm, str | int):
-                checks.new_arm(arm)
-    except TypeError as problem:
-        if "hashable" not in str(problem):
-            raise
-        raise TypeError(
-            f"arms holds an id that is not hashable: {checks.short(ids)}; use str, int or tuples as ids"
-        ) from None
+    for arm in distinct(ids):
+        if not isinstance(arm, str | int):
+            checks.new_arm(arm)
     if not checks.ready(rewards, (n,)):
         rewards = checks.array("rewards", rewards, 1, n, f"shape ({n},), one reward per row")
-    return ids, rewards
+    if not (arrow.within_limit(x) and arrow.within_limit(z) and arrow.within_limit(rewards)):
+        raise not_finite(x, z, rewards)
+    return ids, x, z, rewards
 
 
 CALLS = 20

@@ -7,19 +7,11 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from hybandits.estimators import policy_file
-from hybandits.estimators.arms import Slots, grown
-from hybandits.estimators.inputs import not_finite
-from hybandits.estimators.interface import Prediction
-from hybandits.estimators.policy_file import FileError
+from hybandits.estimators.arms import Prediction, Slots, grown
+from hybandits.estimators.inputs import checked_feedback, not_finite
+from hybandits.estimators.policy_file import FileError, put_back
 from hybandits.estimators.random_stream import RandomStream
-from hybandits.estimators.ridge import (
-    OnlineEstimator,
-    are_sound,
-    beta_of,
-    diagonal_of,
-    put_back,
-    theta_of,
-)
+from hybandits.estimators.ridge import OnlineEstimator, are_sound, beta_of, diagonal_of, theta_of
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow, empirical_bayes, evidence, memories
 
@@ -279,13 +271,13 @@ class LearnedModel:
         """Copies of the arrays after a step, with the evidence for the present settings or another sigma^2."""
         probe = self.copy() if self.state.clock > 0.0 else self
         probe.fade_all()
-        arrays = probe._with_settings_of_its_own()
+        arrays = probe._with_own_settings()
         if sigma2 is not None:
             arrays.state[0].sigma2 = sigma2
         probe._step(arrays)
         return arrays
 
-    def _with_settings_of_its_own(self) -> evidence.Model:
+    def _with_own_settings(self) -> evidence.Model:
         """The same data with a copy of everything that a step changes."""
         arrays = self.arrays
         return arrays._replace(
@@ -313,7 +305,7 @@ class LearnedModel:
         if self.state.squares == 0.0:
             return
         self.fade_all()
-        arrays = self._with_settings_of_its_own()
+        arrays = self._with_own_settings()
         state = arrays.state[0]
         own = [(feature, "s2") for feature in arrays.features[self.d1 :]]
         learned: list[tuple[Any, str]] = [(state, "s1"), (state, "sm"), *own]
@@ -456,12 +448,8 @@ class LearnedModel:
         self.reserve(max(n, 1))
         by_slot, others = self._named()
         for name, array in (by_slot | others).items():
-            if name in DERIVED:
-                continue
-            put_back(name, array, arrays[name])
-            parts = [array[field] for field in array.dtype.names] if array.dtype.names else [array]
-            if any(not np.isfinite(part).all() for part in parts):
-                raise FileError(f"{name} holds a number that is not finite: the file is corrupt")
+            if name not in DERIVED:
+                put_back(name, array, arrays[name])
         arms, state = self.arrays.arms, self.state
         arms.place[:] = np.arange(-1, n - 1)
         arms.order[: n - 1] = np.arange(1, n)
@@ -609,7 +597,7 @@ class LearnedRidge(OnlineEstimator):
         """Learn rows that summarise many rewards (rows of zero features hold the residuals); estimate the settings."""
         if moments is None:
             raise ValueError("moments is None: pass moments=Moments(..), or use learn_batch on the rows")
-        ids, x, z, values = self._checked_rows(arms, x, z, rewards)
+        ids, x, z, values = checked_feedback(arms, x, z, rewards, self.d1, self.d2)
         rows = sum(pulls.values())
         other = type(self)(d1=self.d1, d2=self.d2, **self.settings)  # type: ignore[arg-type]
         for arm in dict.fromkeys(ids):
@@ -632,15 +620,6 @@ class LearnedRidge(OnlineEstimator):
 
     def beta_at(self, slot: int) -> FloatArray:
         return self.heaviest.beta_at(slot)
-
-    @property
-    def ready(self) -> bool:
-        """True if learned settings are in use."""
-        return self.heaviest.ready
-
-    def learned_settings(self) -> LearnedSettings | None:
-        """The settings of the heaviest model."""
-        return self.heaviest.settings()
 
     def refresh(self) -> None:
         """Estimate the settings of every model again."""

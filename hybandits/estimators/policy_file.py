@@ -26,11 +26,6 @@ class FileError(ValueError):
     """
 
 
-def unfit_part(problem: Exception) -> FileError:
-    """Return the error for a file of which a part is missing or does not fit the others."""
-    return FileError(f"a part of the file is missing or wrong ({problem}): the file is corrupt")
-
-
 def arm_id(plain: Any) -> Hashable:
     """Return the id that `plain_id` turned into this."""
     if isinstance(plain, list):
@@ -68,6 +63,18 @@ def check_slots(arms: list[Hashable], slots: np.ndarray, pulls: np.ndarray) -> N
         or (pulls < 0).any()
     ):
         raise FileError("the arms and their blocks do not match: the file is corrupt")
+
+
+def put_back(name: str, array: np.ndarray, saved: np.ndarray) -> None:
+    """Copy an array from a file to its place; raise FileError if it has another type or size, or is not finite."""
+    if saved.dtype != array.dtype or saved.shape != array.shape:
+        raise FileError(
+            f"{name} has {saved.dtype} {saved.shape}, expected {array.dtype} {array.shape}: the file is corrupt"
+        )
+    parts = [saved[field] for field in saved.dtype.names] if saved.dtype.names else [saved]
+    if not all(np.isfinite(part).all() for part in parts):
+        raise FileError(f"{name} holds a number that is not finite: the file is corrupt")
+    array[...] = saved
 
 
 def packed(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:

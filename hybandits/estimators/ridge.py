@@ -8,10 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from hybandits.estimators import policy_file
-from hybandits.estimators.arms import ArmTable, Slots, grown
-from hybandits.estimators.inputs import batch, checked_vectors, not_finite
-from hybandits.estimators.interface import Prediction
-from hybandits.estimators.policy_file import FileError, Packed
+from hybandits.estimators.arms import ArmTable, Prediction, Slots, grown
+from hybandits.estimators.inputs import checked_feedback, checked_vectors, not_finite
+from hybandits.estimators.policy_file import FileError, Packed, put_back
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, ready
 from hybandits.kernels import arrow
@@ -85,22 +84,13 @@ class OnlineEstimator(ArmTable):
 
     def learn_batch(self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any) -> None:
         """Learn many rows at once, with the same result as one by one in this order; arms may appear more than once."""
-        ids, x, z, values = self._checked_rows(arms, x, z, rewards)
+        ids, x, z, values = checked_feedback(arms, x, z, rewards, self.d1, self.d2)
         new = [arm for arm in dict.fromkeys(ids) if self._slots.get(arm, -1) < 0]
         self.check_new(new)
         for arm in new:
             self._new_slot(arm)
         self._learn_rows(self.lookup(ids), x, z, values)
         self.rounds += len(ids)
-
-    def _checked_rows(
-        self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any
-    ) -> tuple[Sequence[Hashable], FloatArray, FloatArray, FloatArray]:
-        x, z = self.matrices(x, z)
-        ids, values = batch(arms, rewards, x.shape[0])
-        if not (arrow.within_limit(x) and arrow.within_limit(z) and arrow.within_limit(values)):
-            raise not_finite(x, z, values)
-        return ids, x, z, values
 
     def predict(self, x: Any, z: Any, arms: Any = None) -> Prediction:
         """Return means x.theta + z.beta_arm and widths sqrt(x~' M^-1 x~) of candidates; this changes nothing."""
@@ -138,14 +128,11 @@ class OnlineEstimator(ArmTable):
     @classmethod
     def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], arms: list[Hashable] | None = None) -> Self:
         """Return the estimator that `pack` turned into these; raise FileError if the parts do not fit together."""
-        try:
-            estimator = cls(**{name: value for name, value in header.items() if name not in ("rounds", "arms")})
-            estimator.rounds = policy_file.counter("rounds", header["rounds"])
-            if arms is None:
-                arms = policy_file.arm_ids(header["arms"])
-            estimator._put_back(arms, arrays)
-        except (KeyError, TypeError) as problem:
-            raise policy_file.unfit_part(problem) from None
+        estimator = cls(**{name: value for name, value in header.items() if name not in ("rounds", "arms")})
+        estimator.rounds = policy_file.counter("rounds", header["rounds"])
+        if arms is None:
+            arms = policy_file.arm_ids(header["arms"])
+        estimator._put_back(arms, arrays)
         estimator.known, estimator._used = len(arms), len(estimator.pulls)
         if not estimator.sound():
             raise FileError("a factor is not that of a positive definite matrix: the file is corrupt")
@@ -177,13 +164,9 @@ class HybridRidge(OnlineEstimator):
     theta : array of shape (d1,)
         The shared parameter.
     arms : list
-        Every arm that has been met and not forgotten, in the order met.
-    known : int
-        The number of these arms.
+        Every arm that has been met and not forgotten, in the order met; `known` is their number.
     rounds : int
         The number of rows learned.
-    nbytes : int
-        Bytes of all arrays, reserves included (not of the ids).
 
     Notes
     -----
@@ -218,8 +201,7 @@ class HybridRidge(OnlineEstimator):
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, reserves included (not of the ids)."""
-        arrays = (self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score)
-        return sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in (*self._factors, self.pulls))
 
     @property
     def _factors(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -418,12 +400,3 @@ def are_sound(
     parts = factors, arm_score[: n * h], shared_factor, shared_score
     diagonals = factors[:, diagonal_of(d2, d1)], shared_factor[diagonal_of(d1, 0)]
     return all(np.isfinite(part).all() for part in parts) and all((part > 0).all() for part in diagonals)
-
-
-def put_back(name: str, array: np.ndarray, saved: np.ndarray) -> None:
-    """Copy an array from a file to its place; raise FileError if it is of another type or size."""
-    if saved.dtype != array.dtype or saved.shape != array.shape:
-        raise FileError(
-            f"{name} has {saved.dtype} {saved.shape}, expected {array.dtype} {array.shape}: the file is corrupt"
-        )
-    array[...] = saved

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from hybandits.estimators import policy_file
-from hybandits.estimators.arms import ArmTable, Slots, grown
-from hybandits.estimators.interface import Prediction
-from hybandits.estimators.policy_file import FileError, Packed
+from hybandits.estimators.arms import ArmTable, Prediction, Slots, grown
+from hybandits.estimators.policy_file import Packed, put_back
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import hyran
@@ -116,14 +115,9 @@ class RunningSums(ArmTable):
         policy_file.check_slots(
             [*arms, *(("free", slot) for slot in empty)], np.append(slots, empty).astype(np.int64), pulls
         )
-        for name, shape in (("shared", self.shared.shape), ("own", (n, *self.block))):
-            array = arrays[name]
-            if array.shape != shape or array.dtype != checks.FLOAT64 or not np.isfinite(array).all():
-                raise FileError(f"{name} is not an array of finite float64 of shape {shape}: the file is corrupt")
-        self.shared = arrays["shared"].copy()
         self._grow(n)
-        self.own[:] = arrays["own"]
-        self.pulls[:] = pulls
+        for name, array in (("shared", self.shared), ("own", self.own), ("pulls", self.pulls)):
+            put_back(name, array, arrays[name])
         self._slots = dict(zip(arms, slots.tolist(), strict=True))
         self.known = len(arms)
         self._used = n

@@ -16,17 +16,8 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 
 from hybandits.estimators import policy_file
-from hybandits.estimators.arms import ArmTable, Candidates, CandidateSet, Slots
-from hybandits.estimators.inputs import (
-    ConstantFeatures,
-    check_finite,
-    checked_matrices,
-    checked_vectors,
-    id_list,
-    not_finite,
-)
-from hybandits.estimators.inputs import batch as feedback
-from hybandits.estimators.interface import Prediction
+from hybandits.estimators.arms import ArmTable, Candidates, CandidateSet, Prediction, Slots
+from hybandits.estimators.inputs import ConstantFeatures, check_finite, checked_vectors, id_list, not_finite
 from hybandits.estimators.learned import LearnedSettings, Moments
 from hybandits.estimators.policy_file import FileError, Packed
 from hybandits.estimators.random_stream import RandomStream, digest_of, digest_of_key, key_of_seed, stream_of
@@ -301,10 +292,8 @@ class Policy(ABC):
 
         Parameters
         ----------
-        x : array of shape (n, d1)
-            The shared features, one row per candidate. It may be left out if d1 = 0.
-        z : array of shape (n, d2)
-            The arm-specific features, one row per candidate. It may be left out if d2 = 0.
+        x, z : arrays of shape (n, d1) and (n, d2)
+            The features, one row per candidate. One of them may be left out if it has no columns.
         arms : list of ids, array of integers or CandidateSet, optional
             The id of each candidate; 0 to n-1 if left out. An id that the policy has not met is admitted.
         key : str, int or tuple of them, optional
@@ -316,7 +305,6 @@ class Policy(ABC):
         floor : float, optional
             The share of randomized choices that is spread evenly over all candidates, 0.05 by default. With 0 a
             candidate whose p is 0 is never chosen.
-
         """
         if randomize or floor is not None:
             floor = checked_floor(floor, randomize)
@@ -351,13 +339,10 @@ class Policy(ABC):
 
         Parameters
         ----------
-        x : array of shape (B, n, d1)
-            The shared features of n candidates for each of B decisions. It may be left out if d1 = 0.
-        z : array of shape (B, n, d2)
-            The arm-specific features. It may be left out if d2 = 0.
+        x, z : arrays of shape (B, n, d1) and (B, n, d2)
+            The features of n candidates for each of B decisions.
         arms : list of ids, array of integers, CandidateSet or list of such lists, optional
-            The ids of the candidates, the same for all decisions, or one list for each; 0 to n-1 if left out. An array
-            of shape (B, n) has one row of ids for each decision.
+            The ids of the candidates, the same for all decisions, or one list (or row of an array) for each.
         mask : bool array of shape (B, n), optional
             True for rows that are candidates, where decisions have different numbers of them. By default all are.
         threads : int, default=1
@@ -378,7 +363,7 @@ class Policy(ABC):
         self._arms_changed()
         indices, means, widths, propensities = self._pick_batch(batch, slots, threads)
         for b in range(batch.size if self._watch is not None else 0):
-            self._examine(*batch.features(b))
+            self._examine(*batch.candidates(b)[:2])
         if self._draws:
             self._decisions += batch.size
         chosen = [ids[i] for ids, i in zip(itertools.cycle(batch.ids), indices.tolist(), strict=False)]
@@ -447,10 +432,9 @@ class Policy(ABC):
     def propensities(
         self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
     ) -> FloatArray:
-        """Return the probability with which `choose` would pick each candidate now; the policy does not change.
+        """Return the probability with which `choose`, with this key, would pick each candidate now.
 
-        With a key, the probabilities are those of the `choose` with that key. `HyThompson` and rules that draw without
-        knowing their probabilities estimate them by draws.
+        `HyThompson` and rules that draw without knowing their probabilities estimate them by draws.
         """
         candidates = self._candidates(x, z, arms, False)
         if key is None and self._counts_arms and self._table.unmet(candidates.arms):
@@ -466,10 +450,8 @@ class Policy(ABC):
         ----------
         arm : hashable
             The id of the arm that was played.
-        x : array of shape (d1,)
-            The shared features of that arm when it was played.
-        z : array of shape (d2,)
-            Its arm-specific features.
+        x, z : arrays of shape (d1,) and (d2,)
+            Its features when it was played.
         reward : float
             The reward it brought.
         receipt : object, optional
@@ -494,8 +476,7 @@ class Policy(ABC):
     ) -> None:
         """Learn many rewards: one id, one row of x and z, one reward and perhaps one receipt each.
 
-        The result is the same as that of calling `learn` row by row, to the bit; only where the ridge grows with the
-        arms met (`AsWritten` without `arms`) it may differ by rounding. If any row is refused, none is learned.
+        The result is that of calling `learn` row by row. If any row is refused, none is learned.
         """
         ids = id_list(arms)
         self._learn_batch(ids, x, z, rewards, receipts)
@@ -515,10 +496,7 @@ class Policy(ABC):
 
     @abstractmethod
     def beta(self, arm: Hashable) -> FloatArray:
-        """Return the estimated effect of an arm's own features.
-
-        Until the arm has learned it is the prior mean: zero, or what arms have in common where that is learned.
-        """
+        """Return the estimated effect of an arm's own features; the prior mean until the arm has learned."""
 
     @property
     def rounds(self) -> int:
@@ -526,10 +504,7 @@ class Policy(ABC):
         return self._table.rounds
 
     def merge(self, other: Self) -> None:
-        """Add what another policy with the same class and settings has learned on other data.
-
-        The other policy does not change.
-        """
+        """Add what another policy with the same class and settings has learned on other data; it does not change."""
         check_mergeable(self, other)
         with locked(self, other):
             self._merge(other)
@@ -561,10 +536,7 @@ class Policy(ABC):
 
     @synchronized
     def forget(self, arm: Hashable) -> None:
-        """Drop an arm and free its memory; if it is met again, it starts from nothing.
-
-        What the arm has taught about the shared features stays.
-        """
+        """Drop an arm and free its memory; what it has taught about the shared features stays."""
         self._table.forget(arm)
         self._arms_changed()
 
@@ -578,10 +550,7 @@ class Policy(ABC):
 
     @synchronized
     def reseed(self, seed: int | None) -> None:
-        """Begin another stream of random numbers, as if the policy had been constructed with this seed.
-
-        Give workers that start from the same file seeds of their own, or None for fresh entropy.
-        """
+        """Begin another stream of random numbers, as if the policy had been constructed with this seed."""
         self._start_stream(seed)
 
     @synchronized
@@ -609,12 +578,7 @@ class Policy(ABC):
 
     def _config(self) -> dict[str, Any]:
         """The settings as a saved file holds them, without a wrapped policy, which is a part of the file."""
-        settings = self._settings().items()
-        return {name: self._plain(name, value) for name, value in settings if not isinstance(value, Policy)}
-
-    def _plain(self, name: str, value: Any) -> Any:
-        """Turn a setting into a value that JSON can hold; override it for settings that are not such values."""
-        return value
+        return {name: value for name, value in self._settings().items() if not isinstance(value, Policy)}
 
     @classmethod
     def _from_config(cls, config: dict[str, Any]) -> Self:
@@ -630,11 +594,7 @@ class Policy(ABC):
         """Return what the policy has learned, as named parts of a file."""
 
     def save(self, file: File) -> None:
-        """Write the policy, with its random state, to one .npz file.
-
-        A file is put in place in one step, so that an old one stays until the new one is complete. Ids of arms must be
-        str, int or tuples of them.
-        """
+        """Write the policy, with its random state, to one .npz file, which is put in place when it is complete."""
         policy_file.write(file, self.to_bytes())
 
     def to_bytes(self) -> bytes:
@@ -723,7 +683,7 @@ class Policy(ABC):
         except FileError:
             raise
         except Exception as problem:  # constructors and NumPy refuse wrong values in many ways
-            raise policy_file.unfit_part(problem) from None
+            raise FileError(f"a part of the file is missing or wrong ({problem}): the file is corrupt") from None
         return policy
 
 
@@ -736,13 +696,6 @@ class RidgePolicy(Policy):
         As for `Policy`.
     ridge : float, default=1.0
         The strength with which estimates are shrunk towards zero (lambda).
-
-    Attributes
-    ----------
-    estimator : HybridRidge
-        The estimator of the rewards.
-    ridge : float
-        The present value of lambda.
     """
 
     learns_from_sums = True
@@ -849,13 +802,7 @@ def load(file: File, *, seed: int | Keep | None = "saved") -> Policy:
     file : str or path
         A file can name any settings, so load only files that you trust to be yours.
     seed : int or None, optional
-        Begin another stream of random numbers (`Policy.reseed`). By default every policy that is loaded from the file
-        takes the decisions that the saved one would have taken.
-
-    Raises
-    ------
-    FileError
-        If the file is truncated, corrupt, written by something else, or holds a class that has not been imported.
+        Begin another stream of random numbers. By default the policy takes the decisions that the saved one would take.
 
     Examples
     --------
@@ -875,17 +822,6 @@ def check_receipts(receipts: Sequence[Any] | None, n: int) -> Sequence[Any]:
     if len(receipts) != n:
         raise ValueError(f"receipts has {len(receipts)} entries but there are {n} rows: pass one per row or none")
     return receipts
-
-
-def checked_rows(
-    policy: Policy, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Sequence[Any] | None
-) -> tuple[Sequence[Hashable], FloatArray, FloatArray, FloatArray, Sequence[Any]]:
-    """Return ids, x, z, rewards and receipts of a batch of feedback, ready for the kernels."""
-    x, z = checked_matrices(x, z, policy.d1, policy.d2)
-    ids, values = feedback(arms, rewards, len(x))
-    check_finite(x, z)
-    checks.finite("rewards", values, LIMIT)
-    return ids, x, z, values, check_receipts(receipts, len(ids))
 
 
 def check_mergeable(policy: Policy, other: object) -> None:

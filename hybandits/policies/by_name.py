@@ -78,11 +78,11 @@ def check_settings(name: str, kind: Any, settings: Mapping[str, Any], given: Ite
 
 def construct(name: str, kind: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     """Call the constructor; any error of a class of one's own becomes a ValueError that names the class."""
-    if not is_import_path(name):
-        return kind(**arguments)
     try:
         return kind(**arguments)
     except Exception as problem:
+        if not is_import_path(name):
+            raise
         raise ValueError(f"{name} cannot be constructed ({type(problem).__name__}: {problem})") from problem
 
 

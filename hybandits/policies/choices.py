@@ -36,7 +36,6 @@ class Choice(NamedTuple):
     receipt : object
         What `learn` needs together with the reward, None for most policies. Pass it on unchanged, as
         ``policy.learn(..., receipt=choice.receipt)``.
-
     """
 
     arm: Hashable
@@ -50,20 +49,14 @@ class Choice(NamedTuple):
 class Choices(NamedTuple):
     """The decisions of a batch (`Policy.choose_batch`), or the arms for the positions of a page (`Policy.rank`).
 
-    Entry b is about decision or position b.
+    Entry b is about decision or position b. The fields are those of `Choice`.
 
     Attributes
     ----------
-    arms : list of hashable
-        The ids of the arms.
-    indices : int array of shape (B,)
-        The rows of these arms among the candidates.
-    means, widths : array of shape (B,)
-        As in `Choice`.
+    arms, receipts : list
+    indices, means, widths : array of shape (B,)
     propensities : array of shape (B,)
         The probability of each choice, or of each arm in its position; NaN where it is not estimated.
-    receipts : list
-        What `learn_batch` needs together with the rewards; None for most policies.
     """
 
     arms: list[Hashable]
@@ -106,20 +99,16 @@ class Batch(NamedTuple):
         """The number of decisions."""
         return len(self.x)
 
-    def features(self, b: int) -> tuple[FloatArray, FloatArray]:
-        """x and z of the candidates of decision b."""
-        return (self.x[b][self.mask[b]], self.z[b][self.mask[b]]) if len(self.mask) else (self.x[b], self.z[b])
-
     def candidates(self, b: int) -> tuple[FloatArray, FloatArray, list[Hashable], Slots]:
         """x, z and ids of the candidates of decision b, and their rows."""
         rows = np.flatnonzero(self.mask[b]) if len(self.mask) else np.arange(self.x.shape[1])
         ids = self.ids[b if len(self.ids) > 1 else 0]
-        return *self.features(b), [ids[i] for i in rows.tolist()], rows
+        return self.x[b][rows], self.z[b][rows], [ids[i] for i in rows.tolist()], rows
 
     def check_finite(self) -> None:
         """Raise, saying where, if a number of a candidate is not finite; rows that the mask leaves out may hold any."""
         for b in range(self.size):
-            check_finite(*self.features(b))
+            check_finite(*self.candidates(b)[:2])
 
 
 def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d2: int) -> Batch:
@@ -135,9 +124,8 @@ def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d
         raise ValueError(f"x is for {size} decisions with {n} candidates and z for {z.shape[0]} with {z.shape[1]}")
     if n == 0:
         raise ValueError("got 0 candidates: pass at least one row for each decision")
-    if mask is None:
-        shown = NO_MASK
-    else:
+    shown = NO_MASK
+    if mask is not None:
         shown = np.ascontiguousarray(mask)
         if shown.dtype != np.bool_ or shown.shape != (size, n):
             raise ValueError(f"mask must be a bool array of shape ({size}, {n}), got {shown.dtype} {shown.shape}")

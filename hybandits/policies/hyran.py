@@ -5,16 +5,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from hybandits.estimators.arms import Candidates
-from hybandits.estimators.inputs import check_finite, checked_matrices
-from hybandits.estimators.interface import Prediction
+from hybandits.estimators.arms import Candidates, Prediction
+from hybandits.estimators.inputs import check_finite, checked_feedback, checked_matrices
 from hybandits.estimators.policy_file import Packed
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.estimators.sums import RunningSums, unsound
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import hyran, random
-from hybandits.policies.base import Picked, Policy, checked_rows, synchronized
+from hybandits.policies.base import Picked, Policy, check_receipts, synchronized
 
 Schedule = Literal["experiments", "theory"]
 
@@ -31,8 +30,7 @@ class HyRan(Policy):
     """Choose greedily, and learn from all candidates of a round instead of only from the one that was played.
 
     In some of the rounds, chosen at random, the policy fills in the rewards that it has not seen with estimates. It
-    needs all candidates of the round for that, so pass ``receipt=choice.receipt`` to `learn`. Without the receipt, a
-    row counts as a round in which that arm was the only candidate.
+    needs all candidates of the round for that, so pass ``receipt=choice.receipt`` to `learn`.
 
     Parameters
     ----------
@@ -46,11 +44,6 @@ class HyRan(Policy):
         The failure probability in the schedule "theory".
     arm_count : int, optional
         The number of arms K. By default the policy counts the arms that it has met.
-
-    Attributes
-    ----------
-    table : RunningSums
-        The sums that the estimates are solved from.
 
     Notes
     -----
@@ -150,7 +143,8 @@ class HyRan(Policy):
         return Pool(receipt.arms, *rows)
 
     def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None:
-        ids, x, z, values, receipts = checked_rows(self, arms, x, z, rewards, receipts)
+        ids, x, z, values = checked_feedback(arms, x, z, rewards, self.d1, self.d2)
+        receipts = check_receipts(receipts, len(ids))
         pools = [self._check_pool(arm, x[i], z[i], receipts[i]) for i, arm in enumerate(ids)]
         self._table.check_new(ids)
         before = self._table.snapshot()
@@ -207,13 +201,8 @@ class HyRan(Policy):
 class HyRanWithoutCrossBlocks(HyRan):
     """Reproduce the HyRan curves of the paper, whose released code leaves out the blocks that tie x and z together.
 
-    The shared and the arm-specific parts are fitted as if they had nothing to do with each other. It is kept to match
-    the published curves; use `HyRan` for anything else.
-
-    Parameters
-    ----------
-    d1, d2, p, ridge_schedule, delta, arm_count, seed
-        As for `HyRan`.
+    The shared and the arm-specific parts are fitted as if they had nothing to do with each other. The parameters are
+    those of `HyRan`; use that for anything else.
     """
 
     _cross = False

@@ -6,16 +6,15 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from hybandits.estimators.arms import Candidates, Slots
-from hybandits.estimators.inputs import not_finite
-from hybandits.estimators.interface import Prediction
+from hybandits.estimators.arms import Candidates, Prediction, Slots
+from hybandits.estimators.inputs import check_finite
 from hybandits.estimators.learned import AUTO, LearnedModel, LearnedRidge, LearnedSettings
 from hybandits.estimators.policy_file import FileError, Packed
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
-from hybandits.kernels import arrow, decisions, empirical_bayes, posterior_sampling, random
+from hybandits.kernels import decisions, empirical_bayes, posterior_sampling, random
 from hybandits.policies.base import DRAWS, Picked, RidgePolicy, synchronized
 from hybandits.policies.choices import NO_MASK, Batch, Choices, in_threads
 
@@ -45,9 +44,8 @@ class PosteriorPolicy(RidgePolicy):
         memory: Memory = None,
         seed: int | None = None,
     ) -> None:
-        why = "it is the standard deviation of the reward around its mean; leave it out to have it learned"
+        why = "it is a standard deviation; leave it out to have it learned"
         self.noise = None if noise is None else checks.positive("noise", noise, why)
-        why = "it is the prior standard deviation of each parameter; leave it out to have it learned"
         self.scale = None if scale is None else checks.positive("scale", scale, why)
         for name, value in (("noise", self.noise), ("scale", self.scale)):
             if value is not None and not 1e-50 <= value <= 1e50:
@@ -84,7 +82,7 @@ class PosteriorPolicy(RidgePolicy):
     def learned(self) -> LearnedSettings | None:
         """The learned noise and scales; None if both were given, or before the first reward that is not 0."""
         with self._lock:
-            return self._table.learned_settings() if isinstance(self._table, LearnedRidge) else None
+            return self._table.heaviest.settings() if isinstance(self._table, LearnedRidge) else None
 
     @synchronized
     def refresh(self) -> None:
@@ -172,11 +170,6 @@ class HyThompson(PosteriorPolicy):
         The number of further draws that estimate the probability of each choice. With 0, the default,
         ``choice.propensity`` is None.
 
-    Attributes
-    ----------
-    learned : LearnedSettings or None
-        The learned noise and scales.
-
     Notes
     -----
     The draw is from the exact joint posterior [1]_. docs/learned-settings.md describes how settings are learned and
@@ -186,8 +179,7 @@ class HyThompson(PosteriorPolicy):
 
     The probability of a choice has no closed form. With m = `propensity_draws` > 0 it is estimated as (1 + times the
     chosen arm won) / (1 + m), with m rounded up to an even number; `propensities` uses m draws, or 2,000 if m is 0.
-    These draws are others than those of the decision and do not change it: antithetic pairs at the points of a lattice
-    that is shifted at random.
+    These draws are others than those of the decision and do not change it.
 
     References
     ----------
@@ -249,9 +241,7 @@ class HyThompson(PosteriorPolicy):
         estimator: Any = self._table
         models = estimator.models if self._learns else (estimator,)
         shares = [self._shares_of(model, candidates, stream, m) for model in models]
-        if len(shares) == 1:
-            return shares[0]
-        average: FloatArray = np.tensordot(estimator.weights[: len(shares)], shares, 1)
+        average: FloatArray = np.tensordot(estimator.weights[:-1], shares, 1) if len(shares) > 1 else shares[0]
         return average
 
     def _shares_of(
@@ -284,8 +274,7 @@ class HyThompson(PosteriorPolicy):
         return self._ranking(candidates, stream, indices, propensities)
 
     def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
-        if not (arrow.within_limit(candidates.x) and arrow.within_limit(candidates.z)):
-            raise not_finite(candidates.x, candidates.z)
+        check_finite(candidates.x, candidates.z)
         return self._shares(candidates, stream)[:, 0]
 
 
@@ -293,8 +282,7 @@ class HyIDS(PosteriorPolicy):
     """Explore where it pays: weigh the expected cost of a choice against its information about the best arm.
 
     Most choices are the arm with the highest expected reward. Another arm is played, with a probability that the policy
-    works out, only where its reward would help to find the best arm. Nothing needs tuning: the noise of rewards, the
-    size of parameters and what arms have in common are learned from the rewards.
+    works out, only where its reward would help to find the best arm. Nothing needs tuning, as for `HyThompson`.
 
     Parameters
     ----------
@@ -306,8 +294,7 @@ class HyIDS(PosteriorPolicy):
     Let D be the expected regret of a choice and v the variance of its mean reward that knowing the best arm would
     explain. The rule mixes the greedy arm and one other so that D^1.5 / v is smallest; [1]_ has D^2 and all mixtures of
     two arms. D and v are averages over 64 joint draws of the posterior means. The propensity of a choice is its
-    probability in this mixture, given those draws and, with ``memory="auto"``, the model that was
-    drawn to decide. The posterior, its settings and its memory are those of `HyThompson`.
+    probability in this mixture, given those draws and, with ``memory="auto"``, the model drawn to decide.
 
     References
     ----------
@@ -333,15 +320,13 @@ class HyIDS(PosteriorPolicy):
 
     def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
         batch = Batch(candidates.x[None], candidates.z[None], [candidates.arms], NO_MASK)
-        propensities: FloatArray = self._propensities_batch(batch, [stream], 1)[0]
-        return propensities
+        return self._propensities_batch(batch, [stream], 1).reshape(-1)
 
     def _propensities_batch(self, batch: Batch, streams: Sequence[RandomStream], threads: int) -> FloatArray:
         slots = self._table.lookup(batch.ids[0])
         chances = np.empty(batch.x.shape[:2])
         key, _, keyed = streams[0]
         numbers = np.array([stream.decision for stream in streams])
-
         rule = self.kernel_rule()
 
         def work(first: int, last: int) -> int:

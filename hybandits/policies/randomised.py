@@ -5,9 +5,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from hybandits.estimators.arms import ArmTable, Candidates
+from hybandits.estimators.arms import ArmTable, Candidates, Prediction
 from hybandits.estimators.inputs import check_finite
-from hybandits.estimators.interface import Prediction
 from hybandits.estimators.learned import LearnedSettings
 from hybandits.estimators.policy_file import Packed
 from hybandits.estimators.random_stream import RandomStream
@@ -21,8 +20,6 @@ from hybandits.policies.choices import Choices
 
 class Uniform(RidgePolicy):
     """Choose every candidate with the same probability: the baseline to beat, and the way to collect an unbiased log.
-
-    The policy still estimates rewards, so `predict` and `theta` work as for the other policies.
 
     Parameters
     ----------
@@ -59,7 +56,7 @@ class EpsilonGreedy(Policy):
     """Explore by chance around any policy: with probability epsilon choose a candidate at random.
 
     Every candidate has a positive probability, so the choices can be evaluated offline afterwards. All learning goes to
-    the wrapped policy.
+    the wrapped policy. The propensity is (1 - epsilon) p(arm) + epsilon / n, where p is that of the wrapped policy.
 
     Parameters
     ----------
@@ -69,11 +66,6 @@ class EpsilonGreedy(Policy):
         The share of choices that are made at random.
     seed : int, optional
         The seed of the random choices. The default draws fresh entropy.
-
-    Notes
-    -----
-    The propensity is that of the mixture, (1 - epsilon) p(arm) + epsilon / n, where p is the wrapped policy's own
-    probability of the arm.
 
     Examples
     --------

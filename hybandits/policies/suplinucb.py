@@ -6,23 +6,23 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from hybandits.estimators.arms import Candidates
+from hybandits.estimators.arms import Candidates, Prediction
 from hybandits.estimators.exploration import bound_pair, norm_bounds
-from hybandits.estimators.interface import Prediction
+from hybandits.estimators.inputs import checked_feedback
 from hybandits.estimators.policy_file import FileError, Packed, counter
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import decisions
-from hybandits.policies.base import Picked, Policy, checked_rows, synchronized
+from hybandits.policies.base import Picked, Policy, check_receipts, synchronized
 
 
 class SupLinUCB(Policy):
     """Explore in stages, so that the estimates of each stage rest on independent rewards; made for its regret bound.
 
     The policy is of interest for theory and as a baseline. It must know which stage a choice was made in, so pass
-    ``receipt=choice.receipt`` to `learn`. Without it, a row counts as a round in which that arm was the only candidate.
+    ``receipt=choice.receipt`` to `learn`.
 
     Parameters
     ----------
@@ -45,8 +45,7 @@ class SupLinUCB(Policy):
     Attributes
     ----------
     levels : list of HybridRidge
-        The estimators of the stages, first stage first. `predict`, `theta` and `beta` use the data of all stages
-        together.
+        The estimators of the stages. `predict`, `theta` and `beta` use the data of all stages together.
 
     Notes
     -----
@@ -156,7 +155,8 @@ class SupLinUCB(Policy):
         return level
 
     def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None:
-        ids, x, z, values, receipts = checked_rows(self, arms, x, z, rewards, receipts)
+        ids, x, z, values = checked_feedback(arms, x, z, rewards, self.d1, self.d2)
+        receipts = check_receipts(receipts, len(ids))
         levels = [self._check_level(receipt) for receipt in receipts]
         self._table.check_new(ids)
         for i, arm in enumerate(ids):

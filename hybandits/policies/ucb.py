@@ -66,7 +66,7 @@ class UCBPolicy(RidgePolicy):
 
     @property
     def radius(self) -> float:
-        """The present value of gamma; for `DisLinUCB`, that of an arm that has not learned."""
+        """The present gamma, in widths added to a mean; for `DisLinUCB`, that of an arm that has not learned."""
         return float(decisions.radius(self._coefficients, 0 if self._by_arm else self.rounds))
 
     def radii(self, slots: Slots) -> FloatArray:
@@ -111,18 +111,19 @@ class UCBPolicy(RidgePolicy):
         indices = np.argsort(-(mean + self.radii(candidates.slots) * width), kind="stable")[:m]
         return self._ranking(candidates, stream, indices, np.ones(m))
 
-    def _plain(self, name: str, value: Any) -> Any:
-        if name == "exploration":
-            return to_plain(value)
-        if name == "ridge":  # not the present value: a ridge that grows with the arms must go on growing
-            return self._ridge_given
-        return value
+    def _config(self) -> dict[str, Any]:
+        config = super()._config()
+        if "exploration" in config:  # a class of one's own may set the coefficient itself
+            config["exploration"] = to_plain(config["exploration"])
+        if "ridge" in config:  # not the present value: a ridge that grows with the arms must go on growing
+            config["ridge"] = self._ridge_given
+        return config
 
     @classmethod
     def _from_config(cls, config: dict[str, Any]) -> Self:
-        if "exploration" not in config:  # a class of one's own may set the coefficient itself
-            return cls(**config)
-        return cls(**{**config, "exploration": from_plain(config["exploration"])})
+        if "exploration" in config:
+            config = {**config, "exploration": from_plain(config["exploration"])}
+        return cls(**config)
 
 
 class HyLinUCB(UCBPolicy):
@@ -132,9 +133,8 @@ class HyLinUCB(UCBPolicy):
     highest sum. With the default coefficient the bonus depends on d1 + d2 and not on the number of arms.
 
     The bonus is as large as the guarantees of the theorems need it to be. Where rewards are noisy and differences
-    small, as with clicks, the policy stays near uniform choice for very long: on one stream of clicks its mean reward
-    was 0.116, of uniform choice 0.108 and of `Greedy` 0.454. For high rewards without a guarantee, use `HyIDS`, which
-    needs no settings, or make the bonus smaller by hand (`LiHybrid`).
+    small, as with clicks, the policy stays near uniform choice for very long. For high rewards without a guarantee, use
+    `HyIDS`, which needs no settings, or make the bonus smaller by hand (`LiHybrid`).
 
     Parameters
     ----------
@@ -149,16 +149,7 @@ class HyLinUCB(UCBPolicy):
         The strength with which estimates are shrunk towards zero (lambda). The default is the value that `exploration`
         prescribes, or 1.0 if it prescribes none.
     seed : int, optional
-        The seed of the random state; this rule does not draw random numbers.
-
-    Attributes
-    ----------
-    exploration : SelfNormalised, AsWritten or Constant
-        The exploration coefficient.
-    ridge : float
-        The present value of lambda.
-    radius : float
-        The present value of gamma: the number of widths that is added to the mean of an arm.
+        As for `Policy`; this rule does not draw random numbers.
 
     Notes
     -----
@@ -187,17 +178,13 @@ class HyLinUCB(UCBPolicy):
 class LinUCB(UCBPolicy):
     """Explore by optimism as if all features of all arms were one long vector; with d2 = 0 it is plain LinUCB.
 
-    The estimates are those of `HyLinUCB`. The bonus grows with d1 + d2 K, where K is the number of arms met so far, so
-    the policy explores even more than `HyLinUCB`.
+    This is the reduction of the hybrid problem to the shared one: section 3.1 of the paper that `HyLinUCB` names. The
+    estimates are those of `HyLinUCB`, but the bonus grows with d1 + d2 K, where K is the number of arms met so far.
 
     Parameters
     ----------
     d1, d2, noise, exploration, ridge, seed
         As for `HyLinUCB`.
-
-    Notes
-    -----
-    This is the reduction of the hybrid problem to the shared one: section 3.1 of the paper that `HyLinUCB` names.
     """
 
     reduction = "shared"
@@ -206,19 +193,14 @@ class LinUCB(UCBPolicy):
 class DisLinUCB(UCBPolicy):
     """Explore by optimism with every arm on its own: no arm learns from the rewards of others.
 
+    This is the reduction of the hybrid problem to the disjoint one: Algorithm 2 of the paper that `HyLinUCB` names.
     Each arm has a regression of its own on x and z together, so ``beta(arm)`` has d1 + d2 entries and `theta` has none.
     Use it where the arms have nothing in common; every arm then needs rewards of its own for all features.
 
     Parameters
     ----------
-    d1, d2 : int
-        The numbers of features in x and in z; each arm learns the effect of all of them for itself.
-    noise, exploration, ridge, seed
+    d1, d2, noise, exploration, ridge, seed
         As for `HyLinUCB`.
-
-    Notes
-    -----
-    This is the reduction of the hybrid problem to the disjoint one: Algorithm 2 of the paper that `HyLinUCB` names.
 
     Examples
     --------
@@ -307,8 +289,7 @@ class LiHybrid(UCBPolicy):
 class Greedy(UCBPolicy):
     """Always choose the candidate with the highest estimated reward, without any exploration.
 
-    It is a baseline. Among equal estimates the first candidate is chosen. Wrap it in `EpsilonGreedy` to explore by
-    chance.
+    It is a baseline. Wrap it in `EpsilonGreedy` to explore by chance.
 
     Parameters
     ----------

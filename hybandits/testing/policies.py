@@ -7,11 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-try:
-    import pytest
-except ModuleNotFoundError:
-    raise ModuleNotFoundError("hybandits.testing needs pytest: pip install pytest") from None
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits.policies import Choice, Policy, load

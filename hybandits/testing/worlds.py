@@ -5,11 +5,7 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 import numpy as np
-
-try:
-    import pytest
-except ModuleNotFoundError:
-    raise ModuleNotFoundError("hybandits.testing needs pytest: pip install pytest") from None
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits.policies import Greedy

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybandits.estimators.inputs import batch, check_finite, checked_matrices, checked_vectors, id_list, not_finite
+from hybandits.estimators.inputs import (
+    check_finite,
+    checked_feedback,
+    checked_matrices,
+    checked_vectors,
+    id_list,
+    not_finite,
+)
 
 
 def test_arrays_that_are_ready_are_passed_on_and_others_copied() -> None:
@@ -82,11 +89,14 @@ def test_ids_in_any_order_that_lasts(arms: Any, expected: Any) -> None:
 
 
 def test_batches() -> None:
-    ids, rewards = batch(("a", "b", "a"), [1, 0, True], 3)
+    x, z = np.ones((3, 2)), np.ones((3, 1))
+    ids, *features, rewards = checked_feedback(("a", "b", "a"), x, z, [1, 0, True], 2, 1)
     assert ids == ["a", "b", "a"]
+    assert features[0] is x
+    assert features[1] is z
     assert rewards.tolist() == [1.0, 0.0, 1.0]
-    given = np.ones(2)
-    assert batch(range(2), given, 2)[1] is given
+    given = np.ones(3)
+    assert checked_feedback(range(3), x, z, given, 2, 1)[3] is given
 
 
 @pytest.mark.parametrize(
@@ -98,8 +108,9 @@ def test_batches() -> None:
         (["a", "b"], None, TypeError, "rewards is missing"),
         (["a", []], [1.0, 2.0], TypeError, "arms holds an id that is not hashable"),
         (["a", None], [1.0, 2.0], TypeError, "arm is None"),
+        (["a", "b"], [1.0, np.nan], ValueError, r"rewards\[1\] is nan"),
     ],
 )
 def test_batches_that_do_not_fit_are_refused(arms: Any, rewards: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        batch(arms, rewards, 2)
+        checked_feedback(arms, np.ones((2, 1)), np.ones((2, 1)), rewards, 1, 1)

@@ -127,7 +127,7 @@ def test_refreshing_few_rewards_does_not_depend_on_the_order(seed: int) -> None:
 
 def test_the_settings_are_about_right() -> None:
     rows = make_rows(4, n=3000, d1=10, d2=5, arms=40, noise=0.3)
-    learned = taught(rows).learned_settings()
+    learned = taught(rows).heaviest.settings()
     assert learned is not None
     assert_allclose(learned.noise, 0.3, rtol=0.1)
     assert_allclose(learned.own_scale, 0.5, rtol=0.5)
@@ -153,10 +153,10 @@ def test_rewards_of_zero_teach_no_settings_and_the_first_other_one_does() -> Non
     estimator = LearnedRidge(d1=2, d2=1)
     for i in range(50):
         estimator.learn(i % 3, np.array([1.0, i / 50]), np.array([1.0]), 0.0)
-    assert not estimator.ready
-    assert estimator.learned_settings() is None
+    assert not estimator.heaviest.ready
+    assert estimator.heaviest.settings() is None
     estimator.learn(0, np.array([1.0, 0.5]), np.array([1.0]), 1.0)
-    assert estimator.ready
+    assert estimator.heaviest.ready
     assert np.isfinite(estimator.theta).all()
 
 
@@ -200,7 +200,7 @@ def test_new_features_do_not_hold_up_a_refresh_for_ever() -> None:
         x = np.zeros(60)
         x[i] = 1.0
         learn_slowly(estimator, i, x, random.random(2), 1.0 + random.random())
-    assert estimator.ready
+    assert estimator.heaviest.ready
     assert state(estimator).refreshes > 1
 
 
@@ -211,11 +211,11 @@ def test_until_the_first_refresh_has_ended_nothing_counts_as_learned() -> None:
         x, z = random.random((2, 2))
         learn_slowly(estimator, i, x, z, 1.0 if i == 9 else 0.0)
     assert state(estimator).phase > 0
-    assert estimator.learned_settings() is None
+    assert estimator.heaviest.settings() is None
     while state(estimator).phase:
-        assert not estimator.ready
+        assert not estimator.heaviest.ready
         estimator.models[0].continue_refresh(1.0)
-    settings_now = estimator.learned_settings()
+    settings_now = estimator.heaviest.settings()
     assert settings_now is not None
     assert settings_now.noise > 0
 
@@ -227,7 +227,7 @@ def test_numbers_at_the_limits(size: float) -> None:
         estimator = taught(changed)
         estimator.refresh()
         mean, width = estimator.predict(changed.x[:6], changed.z[:6], range(6))
-        learned = estimator.learned_settings()
+        learned = estimator.heaviest.settings()
         assert learned is not None
         assert np.isfinite([*mean, *width, learned.noise, learned.evidence]).all()
         usual = taught(rows)
@@ -239,7 +239,7 @@ def test_numbers_that_are_too_small_count_as_zero() -> None:
     estimator = LearnedRidge(d1=2, d2=1)
     for _ in range(5):
         estimator.learn("a", np.array([1e-60, 1.0]), np.array([1.0]), 1e-60)
-    assert not estimator.ready
+    assert not estimator.heaviest.ready
     for _ in range(5):
         estimator.learn("a", np.array([1e-60, 1.0]), np.array([1.0]), 1.0)
     assert estimator.models[0].arrays.features["seen"].tolist() == [0, 10, 10]
@@ -375,12 +375,12 @@ def test_what_dropped_arms_taught_about_differences_stays() -> None:
                 each.learn(arm, x, np.ones(1), reward)
         if arm >= 2:
             dropped.forget(arm - 2)
-        learned = dropped.learned_settings()
+        learned = dropped.heaviest.settings()
         assert learned is not None
         scales.append(learned.own_scale[0])
     for each in (kept, dropped):
         each.refresh()
-    whole, rest = kept.learned_settings(), dropped.learned_settings()
+    whole, rest = kept.heaviest.settings(), dropped.heaviest.settings()
     assert whole is not None
     assert rest is not None
     assert_allclose(rest.own_scale, whole.own_scale, rtol=0.1)
