@@ -1,13 +1,14 @@
 """Intervals and confidence sequences that experiments, the paper, evaluation and the service share.
 
 - `interval` and `interval_within`: Student's t intervals of means over independent units.
+- `jackknife`: intervals of functions of such means.
 - `exponents` and `increment_exponents`: exponents of growth.
 - `resample`: bootstrap-t intervals of ratios of sums over blocks.
 - `bernstein` and `asymptotic_radius`: confidence sequences, which hold at all times at once.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,6 +82,32 @@ def interval_within(values: FloatArray, units: NDArray[Any], confidence: float) 
     half = float(special.stdtrit(freedom, (1 + confidence) / 2)) * error / len(means)
     mean = float(means.mean())
     return Interval(mean, mean - half, mean + half, len(means))
+
+
+def jackknife(
+    statistic: Callable[[FloatArray], FloatArray], values: FloatArray, units: NDArray[Any], confidence: float
+) -> list[Interval | None]:
+    """Intervals of functions of a mean over independent units, from leaving out one unit at a time.
+
+    `values` has one row per run. Runs are averaged per unit, and `statistic` takes the mean over units to a vector of
+    values. The error of each is the jackknife's, the quantile Student's. None where a value or its error is not finite.
+
+    Examples
+    --------
+    >>> runs = np.array([[1.0, 4.0], [3.0, 4.0]])
+    >>> [(value, low, high, units)] = jackknife(lambda mean: mean[1:] / mean[:1], runs, np.arange(2), 0.5)
+    >>> value, round(low, 9), round(high, 9), units         # 4/1 and 4/3 without one of the two
+    (2.0, 0.666666667, 3.333333333, 2)
+    """
+    means = np.array([values[units == unit].mean(axis=0) for unit in np.unique(units)])
+    count = len(means)
+    with np.errstate(all="ignore"):
+        whole = statistic(means.mean(axis=0))
+        without = np.array([statistic(np.delete(means, i, axis=0).mean(axis=0)) for i in range(count) if count > 1])
+        error = np.sqrt((count - 1) * without.var(axis=0)) if count > 1 else np.full(len(whole), np.nan)
+    half = (float(special.stdtrit(count - 1, (1 + confidence) / 2)) if count > 1 else np.nan) * error
+    bounds = zip(whole.tolist(), (whole - half).tolist(), (whole + half).tolist(), strict=True)
+    return [Interval(*each, count) if np.isfinite(each).all() else None for each in bounds]
 
 
 def exponents(x: FloatArray, y: FloatArray, use: NDArray[np.bool_] | None = None) -> FloatArray:

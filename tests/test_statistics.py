@@ -41,6 +41,30 @@ def test_an_interval_within_environments_leaves_out_how_they_differ() -> None:
     assert statistics.interval_within(np.full(6, np.nan), units, 0.95) is None
 
 
+def test_the_jackknife_of_a_mean_is_students_interval() -> None:
+    random = np.random.default_rng(0)
+    values, units = random.normal(size=(14, 2)), np.repeat(np.arange(7), 2)
+    intervals = statistics.jackknife(lambda mean: np.append(mean, np.log(-1.0)), values, units, 0.9)
+    for i in (0, 1):
+        assert intervals[i] == pytest.approx(statistics.interval(values[:, i], units, 0.9))
+    assert intervals[2] is None, "it is not finite"
+    assert statistics.jackknife(lambda mean: mean, values, np.zeros(14), 0.9) == [None, None]
+
+
+def test_the_jackknife_covers_a_slope_of_skewed_regrets() -> None:
+    """The exponent 0.5 of the mean of ten log-normal curves whose errors at the two ends are independent.
+
+    The standard deviation of the share at 500 repetitions is 1 %.
+    """
+    random, covered = np.random.default_rng(0), 0
+    for _ in range(500):
+        runs = np.exp(random.normal(0, 0.3, (10, 2)) - 0.3**2 / 2) * [1.0, 2.0]
+        (interval,) = statistics.jackknife(lambda mean: np.diff(np.log(mean)) / np.log(4), runs, np.arange(10), 0.95)
+        assert interval is not None
+        covered += interval.low < 0.5 < interval.high
+    assert 0.91 < covered / 500 < 0.98
+
+
 def test_exponents_of_power_laws() -> None:
     t = np.linspace(10, 1000, 30)
     curves = np.array([3 * t**0.5, 0.1 * t, 7 * t**-0.5])

@@ -84,7 +84,7 @@ class ForcedCase(NamedTuple):
 
     name: str
     horizon: int
-    forced: bounds.ForcedRegret
+    forced: bounds.RegretPerRound
     regrets: dict[str, float]
     """Mean regret at T by policy."""
 

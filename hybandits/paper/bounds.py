@@ -1,8 +1,9 @@
-"""Bounds beside the paper's: the standard ones without its assumption, and a lower one that the assumption implies."""
+"""Bounds beside the paper's: the standard ones, a lower one that its assumption implies, and uniform choice."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,13 +13,14 @@ from hybandits.experiments.record import Experiment
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import theorems
 from hybandits.paper.theorems import Policy, Problem
-from hybandits.simulation.worlds import Synthetic
+from hybandits.simulation.rounds import Block
+from hybandits.simulation.worlds import Synthetic, World
 
 LONGEST = 10**300
 """The largest number of rounds at which bounds are compared."""
 
-SAMPLED = 100_000
-"""Candidates of every environment from which the lower bound on regret is estimated."""
+SAMPLED = 500_000
+"""Candidates, over all environments, from which a regret per round is estimated."""
 
 
 def standard_bound(policy: Policy, problem: Problem, *, bound: float = 1.0) -> float:
@@ -74,31 +76,40 @@ def crossing(policy: Policy, problem: Problem) -> float | None:
     return float(10**high)
 
 
-class ForcedRegret(NamedTuple):
-    """The least regret per round if the arm played has E x = 0, and the standard error of its estimate."""
+class RegretPerRound(NamedTuple):
+    """A regret per round, averaged over an experiment's environments, and the standard error of its estimate."""
 
     mean: float
     error: float
 
 
-def forced_regret(experiment: Experiment, arms: int) -> ForcedRegret:
-    """Estimate the regret per round that E x = 0 of the arm played forces, averaged over an experiment's environments.
+def forced_regret(experiment: Experiment, arms: int) -> RegretPerRound:
+    """Estimate the least regret per round if the arm played has E x = 0.
 
     The assumption asks for E x = 0 given the past. Then x.theta earns nothing on average, and the expected reward is
     that of z.beta_i, at most E max_j z_j.beta_j. The regret per round is therefore at least
 
     E max_j (x_j.theta + z_j.beta_j) - E max_j z_j.beta_j
-
-    which is estimated from the first rounds of every environment.
     """
-    gaps = []
-    for seed in experiment.seeds:
-        world = experiment.world(arms, seed)
+
+    def lost(world: World, block: Block) -> FloatArray:
         if not isinstance(world, Synthetic):
             raise ValueError(f"the experiment's world must be linear, got {world!r}: theta and beta are needed")
-        theta, _ = world.parameters()
-        blocks = world.rounds(min(SAMPLED // arms, experiment.horizon))
-        gaps.append(np.concatenate([best - (means - rounds.x @ theta).max(axis=1) for rounds, means, best in blocks]))
-    sampled: FloatArray = np.array(gaps)
-    errors = sampled.std(axis=1, ddof=1) / math.sqrt(sampled.shape[1])
-    return ForcedRegret(float(sampled.mean()), float(np.sqrt((errors**2).sum())) / len(gaps))
+        gaps: FloatArray = block.best - (block.means - block.rounds.x @ world.parameters()[0]).max(axis=1)
+        return gaps
+
+    return _estimate(experiment, arms, lost)
+
+
+def uniform_regret(experiment: Experiment, arms: int) -> RegretPerRound:
+    """Estimate the expected regret per round of uniform choice, E (max_j m_j - mean_j m_j) of the mean rewards m_j."""
+    return _estimate(experiment, arms, lambda world, block: block.best - block.means.mean(axis=1))
+
+
+def _estimate(experiment: Experiment, arms: int, lost: Callable[[World, Block], FloatArray]) -> RegretPerRound:
+    """Average a loss over the first rounds of an experiment's environments."""
+    rounds = min(SAMPLED // (arms * len(experiment.seeds)), experiment.horizon)
+    worlds = [experiment.world(arms, seed) for seed in experiment.seeds]
+    sampled = np.array([np.concatenate([lost(world, block) for block in world.rounds(rounds)]) for world in worlds])
+    errors = sampled.std(axis=1, ddof=1) / math.sqrt(rounds)
+    return RegretPerRound(float(sampled.mean()), float(np.sqrt((errors**2).sum())) / len(worlds))

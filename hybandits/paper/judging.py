@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from hybandits.experiments.results import Design, Outcome, Results
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import claims, settings, theorems
 from hybandits.paper.claims import CLAIMS, CONFIDENCE, FAILS, HOLDS, OPEN, ORDERS, Answer, Basis, Finding, Verdict
+from hybandits.paper.growth import Growth, added_per_arm, local_exponents
 from hybandits.paper.settings import (
     DIVERSITY_RUNS,
     DIVERSITY_UPDATED,
@@ -268,13 +269,34 @@ def judge_mean(
     `units` has the independent unit of every run. To contradict the claim, the interval must lie more than `margin`
     outside, with its error divided by the number of the claim's `parts`.
     """
-    usual = statistics.interval(values, units, CONFIDENCE)
-    wide = statistics.interval(values, units, 1 - (1 - CONFIDENCE) / parts)
+    usual, wide = (statistics.interval(values, units, level) for level in _levels(parts))
+    return _judge_interval(usual, wide, above - margin, above, below, below + margin)
+
+
+def judge_functions(
+    statistic: Callable[[FloatArray], FloatArray], values: FloatArray, units: NDArray[Any], *, above: float = -math.inf,
+    below: float = math.inf, parts: int = 1,
+) -> list[JudgedMean]:  # fmt: skip
+    """Judge whether functions of a mean lie between two limits, by the jackknife; see `judge_mean`."""
+    intervals = (statistics.jackknife(statistic, values, units, level) for level in _levels(parts))
+    return [_judge_interval(usual, wide, above, above, below, below) for usual, wide in zip(*intervals, strict=True)]
+
+
+def _levels(parts: int) -> tuple[float, float]:
+    """The levels at which a part of a claim holds, and at which it is contradicted."""
+    return CONFIDENCE, 1 - (1 - CONFIDENCE) / parts
+
+
+def _judge_interval(
+    usual: statistics.Interval | None, wide: statistics.Interval | None, lowest: float, above: float, below: float,
+    highest: float,
+) -> JudgedMean:  # fmt: skip
+    """Judge a value to lie between `above` and `below`, or outside of `lowest` to `highest`."""
     if usual is None or wide is None:
         return JudgedMean(OPEN, None)
     if above < usual.low and usual.high < below:
         return JudgedMean(HOLDS, usual)
-    return JudgedMean(FAILS if wide.low > below + margin or wide.high < above - margin else OPEN, usual)
+    return JudgedMean(FAILS if wide.low > highest or wide.high < lowest else OPEN, usual)
 
 
 def judge_growth(values: FloatArray, units: NDArray[Any], *, linear: bool, parts: int) -> JudgedMean:
@@ -308,11 +330,26 @@ def compare_regrets(
 
 
 def judge_shape(judged: JudgedOutcome, policy: str, *, linear: bool, parts: int = 1) -> Finding:
-    """Judge whether a policy's regret is linear, or sublinear, in the last half of the rounds."""
-    units = judged.outcome.independent_units(policy)
+    """Judge whether a policy's regret is linear, or sublinear, in the last half of the rounds.
+
+    The exponent of the mean curve is that of the environments with the largest regrets, and the mean of the runs'
+    exponents counts all alike; both must agree.
+    """
+    t, units = judged.outcome.points, judged.outcome.independent_units(policy)
     above, below = claims.LINEAR if linear else (-math.inf, claims.LINEAR[0])
-    judgement = judge_mean(judged.regret_exponents(policy), units, above=above, below=below, parts=parts)
-    return judgement.finding(f"{policy} {'linear' if linear else 'sublinear'}", "exponent")
+    runs = judge_mean(judged.regret_exponents(policy), units, above=above, below=below, parts=parts)
+
+    def exponent(curve: FloatArray) -> FloatArray:
+        return statistics.exponents(t[None], curve[None], judged.late(t))
+
+    (curve,) = judge_functions(exponent, judged.outcome.regret(policy), units, above=above, below=below, parts=parts)
+    agree = runs.answer == curve.answer
+    value = f"{curve.words('exponent of the mean curve')}; {runs.words('mean of the exponents of the runs')}"
+    return Finding(
+        f"{policy} {'linear' if linear else 'sublinear'}",
+        value if agree else f"{value}; the first alone: {curve.answer}, the second: {runs.answer}",
+        runs.answer if agree else OPEN,
+    )
 
 
 # ------------------------------------------------------------------ claims 1 to 3
@@ -327,7 +364,7 @@ def judge_order(claim: str, judged: JudgedOutcome) -> Verdict:
     several = order.growth and len(complete) > 1
     cases = complete if order.growth else [None]
     shaped = (*order.linear, *order.sublinear)
-    parts = 3 * len(cases) + len(shaped) + (6 if several else 0)
+    parts = 3 * len(cases) + len(shaped) + (3 if several else 0)
     pairs = list(itertools.pairwise(order.policies))
     findings = [compare_regrets(judged, a, b, arms=arms, parts=parts) for arms in cases for a, b in pairs]
     findings += [judge_shape(judged, name, linear=name in order.linear, parts=parts) for name in shaped]
@@ -335,10 +372,12 @@ def judge_order(claim: str, judged: JudgedOutcome) -> Verdict:
         findings.append(Finding(f"K = {incomplete}", "not complete", OPEN))
     summary, answer = summarise(findings, order.if_all_hold), combine_answers(findings)
     if several:
-        growth, slowest = _judge_slowest_growth(judged, order.policies, parts)
-        summary = _add_growth(summary, order.if_all_hold, growth, slowest)
-        answer = combine_answers([answer, slowest])
-        findings += growth
+        first, *rivals = order.policies
+        growth = Growth(judged.outcome, order.policies)
+        compared = [compare_growth(growth, first, rival, parts) for rival in rivals]
+        summary = _add_growth(summary, order.if_all_hold, compared, rivals)
+        answer = combine_answers([answer, *(finding for finding, _ in compared)])
+        findings += [*(finding for finding, _ in compared), *_describe_growth(growth)]
     elif order.growth:
         findings.append(Finding("growth in K", "needs two numbers of arms", OPEN))
         answer = combine_answers([answer, OPEN])
@@ -349,42 +388,74 @@ def judge_order(claim: str, judged: JudgedOutcome) -> Verdict:
     return judged.verdict(claim, summary, [*findings, *counted, *_about_full_hyran(judged, claim)], answer)
 
 
-def compare_growth(judged: JudgedOutcome, slower: str, faster: str, parts: int) -> tuple[Finding, Finding]:
-    """Judge whether one policy's regret grows slower with K than another's: as a power of K, and per added arm."""
-    complete = judged.outcome.arms
-    arms = np.array(complete, dtype=float)
-    units = judged.outcome.independent_units(slower, complete[0])
-    regrets = [np.stack([judged.outcome.final(policy, k) for k in complete], axis=1) for policy in (slower, faster)]
-    centred = arms - arms.mean()
-
-    def compare(measure: str, slow: FloatArray, fast: FloatArray) -> Finding:
-        judgement = judge_mean(slow - fast, units, below=0.0, parts=parts)
-        lead = f"{mean(slow)} against {mean(fast)}; "
-        return judgement.finding(f"growth of {slower} < {faster} {measure}", "difference", lead=lead)
-
-    return (
-        compare("as a power of K", *(statistics.exponents(arms[None, :], regret) for regret in regrets)),
-        compare("per added arm", *(regret @ centred / (centred @ centred) for regret in regrets)),
-    )
+_MEASURES = {"local exponents": local_exponents, "regret added per arm": added_per_arm}
 
 
-def _judge_slowest_growth(judged: JudgedOutcome, order: Sequence[str], parts: int) -> tuple[list[Finding], Answer]:
-    """Judge whether the first policy's regret grows slowest; the two measures of growth must agree."""
-    pairs = [compare_growth(judged, order[0], rival, parts) for rival in order[1:]]
-    answers = (power.verdict if power.verdict == per_arm.verdict else OPEN for power, per_arm in pairs)
-    return [finding for pair in pairs for finding in pair], combine_answers(answer or OPEN for answer in answers)
+def compare_growth(growth: Growth, slower: str, faster: str, parts: int) -> tuple[Finding, str]:
+    """Judge whether one policy's regret grows slower than another's, from each number of arms to the next.
+
+    Both measures must agree. A policy near uniform choice's regret cannot grow as it would otherwise, so slow growth
+    does not count in its favour. With the finding comes the reason if it is undecided.
+    """
+    both = np.stack([growth.regret[slower], growth.regret[faster]], axis=1)
+    steps = len(growth.arms) - 1
+
+    def answers(measure: Callable[[FloatArray, FloatArray], FloatArray]) -> list[Answer]:
+        def difference(means: FloatArray) -> FloatArray:
+            return measure(growth.arms, means[0]) - measure(growth.arms, means[1])
+
+        judgements = judge_functions(difference, both, growth.units, below=0.0, parts=parts * steps)
+        return [judgement.answer for judgement in judgements]
+
+    by_measure = {name: answers(measure) for name, measure in _MEASURES.items()}
+    pairs = list(zip(*by_measure.values(), strict=True))
+    saturated = [
+        a == b != OPEN and growth.share[faster if a == FAILS else slower][step + 1] > claims.SATURATED
+        for step, (a, b) in enumerate(pairs)
+    ]
+    combined = [a if a == b and not near else OPEN for (a, b), near in zip(pairs, saturated, strict=True)]
+    counts = [
+        f"{name} lower in {each.count(HOLDS)} of {steps} steps, higher in {each.count(FAILS)}"
+        for name, each in by_measure.items()
+    ]
+    shares = " against ".join(f"{100 * growth.share[name].max():.3g} %" for name in (slower, faster))
+    value = f"{'; '.join(counts)}; up to {shares} of uniform choice's regret"
+    finding = Finding(f"growth of {slower} < {faster}", value, combine_answers(combined))
+    if any({HOLDS, FAILS} == {*pair} for pair in pairs):
+        return finding, "local exponents and regret added per arm disagree"
+    return finding, "regret is close to that of uniform choice" if any(saturated) else "intervals are too wide"
 
 
-def _add_growth(summary: str, as_stated: str, growth: Sequence[Finding], slowest: Answer) -> str:
+def _add_growth(summary: str, as_stated: str, growth: Sequence[tuple[Finding, str]], rivals: Sequence[str]) -> str:
+    """Say in the summary if the first policy's regret grows slowest, or why that is open."""
+    slowest = combine_answers(finding for finding, _ in growth)
     words = {HOLDS: "grows slowest", FAILS: "does not grow slowest", OPEN: "may or may not grow slowest"}
-    reading = f"HyLinUCB's regret {words[slowest]} with K."
-    contradicted = [finding.what for finding in growth if finding.verdict == FAILS]
-    if slowest == OPEN and contradicted:
-        reading = f"which regret grows slowest depends on the measure (contradicted: {_name_a_few(contradicted)})."
+    reasons: dict[str, list[str]] = {}
+    for rival, (finding, reason) in zip(rivals, growth, strict=True):
+        if slowest == finding.verdict == OPEN:
+            reasons.setdefault(reason, []).append(rival)
+    why = ", ".join(f"against {join_names(names)} {reason}" for reason, names in reasons.items())
+    reading = f"HyLinUCB's regret {words[slowest]} with K{f': {why}' if why else ''}."
     # One sentence where the growth alone keeps the claim from holding: some readers see the first one only.
-    if summary == as_stated and slowest != HOLDS:
-        return f"{as_stated[:-1]}, but {reading}"
-    return f"{summary} {reading[0].upper()}{reading[1:]}"
+    return f"{as_stated[:-1]}, but {reading}" if summary == as_stated and slowest != HOLDS else f"{summary} {reading}"
+
+
+def _describe_growth(growth: Growth) -> list[Finding]:
+    """For information: local exponents of every policy and of uniform choice, and regrets over uniform choice's."""
+    steps = [f"from K = {growth.arms[0]:.0f} to {growth.arms[1]:.0f}", *(f"to {k:.0f}" for k in growth.arms[2:])]
+
+    def row(what: str, exponents: Iterable[str], regrets: str) -> Finding:
+        words = ", ".join(f"{exponent} {step}" for exponent, step in zip(exponents, steps, strict=True))
+        return Finding(f"local exponents of {what}", f"{words}; {regrets}").informing()
+
+    findings = []
+    for name, regret in growth.regret.items():
+        intervals = statistics.jackknife(partial(local_exponents, growth.arms), regret, growth.units, CONFIDENCE)
+        shares = ", ".join(f"{100 * share:.3g} %" for share in growth.share[name])
+        exponents = [f"{number(e.mean)} ({number(e.low)} to {number(e.high)})" if e else "unknown" for e in intervals]
+        findings.append(row(name, exponents, f"{shares} of uniform choice's regret"))
+    uniform = local_exponents(growth.arms, growth.uniform)
+    return [*findings, row("uniform choice", map(number, uniform), f"regret {', '.join(map(number, growth.uniform))}")]
 
 
 def _count_environments(judged: JudgedOutcome, order: Sequence[str]) -> tuple[int, list[Finding]]:
