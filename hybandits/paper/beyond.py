@@ -12,8 +12,10 @@ from typing import NamedTuple
 from hybandits.experiments.results import Outcome, Results
 from hybandits.paper import bounds, theorems
 from hybandits.paper.judging import join_names, number_range
+from hybandits.paper.sensitivity import describe_factorial, describe_sensitivity
 from hybandits.paper.settings import DELTA, PAPER_POLICIES, YAHOO_NAMES, synthetic_log, uniform_choice_regret
 from hybandits.paper.theorems import Problem
+from hybandits.paper.variants import FACTORIAL, IN_WORDS, SENSITIVITY
 
 _SETTINGS = ("setting-1", "setting-2", "setting-3")
 
@@ -156,6 +158,20 @@ def _describe_click_log(results: Results) -> str:
 TOPICS: list[Topic] = [
     Topic("bounds", "Do the improved bounds improve?", _SETTINGS, _describe_bounds, "bounds"),
     Topic("forced-regret", "Can the assumption hold?", _SETTINGS, _describe_forced_regret, "forced-regret"),
+    Topic(
+        "sensitivity",
+        "Which of gamma, lambda and delta matters?",
+        tuple(IN_WORDS[SENSITIVITY]),
+        describe_sensitivity,
+        "sensitivity",
+    ),
+    Topic(
+        "factorial",
+        "Which difference between the protocols reverses the order?",
+        tuple(IN_WORDS[FACTORIAL]),
+        describe_factorial,
+        "factorial",
+    ),
     Topic("clicks", "Who has stopped exploring on the click log?", YAHOO_NAMES, _describe_click_log, "clicks"),
 ]
 

@@ -38,7 +38,7 @@ CASES: dict[str, dict[str, tuple[str, int]]] = {
 }
 """Setting and number of arms of every experiment."""
 IN_WORDS = {
-    family: {name: setting.replace("-", " ") + f", K = {arms}" for name, (setting, arms) in cases.items()}
+    family: {name: name.replace(f"{family}-", "setting ").replace("-K", ", K = ") for name in cases}
     for family, cases in CASES.items()
 }
 """Words for every experiment, by family."""
@@ -50,7 +50,7 @@ VALUES: dict[str, tuple[float, ...]] = {
 }
 """Factors of gamma, ridges, and failure probabilities."""
 QUICK_VALUES: dict[str, tuple[float, ...]] = {"gamma": (0.01, 0.1, 1.0), "lambda": (0.1, 1.0, 10.0), "delta": (0.1,)}
-ENVIRONMENTS, QUICK_ENVIRONMENTS, QUICK_HORIZON = 10, 2, 2_000
+ENVIRONMENTS, QUICK_ENVIRONMENTS, QUICK_HORIZON = 10, 2, 1_000
 
 
 class Settings(NamedTuple):

@@ -22,6 +22,7 @@ from hybandits.report.figures import Figure, figures_of, looks
 from hybandits.report.figures.diversity import by_pulls
 from hybandits.report.figures.looks import SCHEMES, Plot, write_figure
 from hybandits.report.figures.regret import curve_of, read_outs
+from hybandits.report.tables import regret_interval
 from tests.support.fabricated_outcomes import (
     as_results,
     fabricated_outcome,
@@ -39,6 +40,7 @@ from tests.support.fabricated_results import (
     on_a_log,
     small_setting,
 )
+from tests.support.fabricated_variants import of_combinations, of_one_setting
 
 POLICIES = ("HyLinUCB", "LinUCB", "HyRan", HYRAN_RELEASED, "Greedy")
 
@@ -274,3 +276,39 @@ def test_every_policy_looks_different_and_the_same_everywhere() -> None:
     assert len({(style.light, str(style.dash)) for style in styles.values()}) == len(names)
     for name in (*paper.PAPER_POLICIES, *paper.BASELINES, *paper.BEYOND):
         assert name in looks.STYLES
+
+
+def test_regret_with_other_parameters_is_filled_where_sets_cover() -> None:
+    outcome = of_one_setting("released")
+    figures = named(as_results(outcome))
+    assert set(figures) == {"released-sensitivity"}, "variants have no other figure"
+    figure = figures["released-sensitivity"]
+    assert "setting 1, HyLinUCB: least regret with 0.01 times gamma, covering from 0.1 times gamma on" in figure.alt
+    assert figure.caption.endswith("contain the true parameters after 10, 100 and 1,000 rounds.")
+    plot = drawn(figure)
+    assert titles(plot) == [f"setting 1: {parameter}" for parameter in ("gamma", "lambda", "delta")]
+    of_gamma = [row for row in numbers(plot) if (row["panel"], row["curve"]) == ("setting 1: gamma", "HyLinUCB")]
+    assert [(row["x"], row["error / gamma"]) for row in of_gamma] == [("0.01", "1.2"), ("0.1", "0.5"), ("1", "0.5")]
+    assert float(of_gamma[0]["mean"]) == pytest.approx(outcome.final("HyLinUCB, gamma x 0.01").mean(), rel=1e-5)
+    markers = [line for line in plot.axes[0].get_lines() if len(np.atleast_1d(line.get_xdata())) == 1]
+    filled = {
+        float(np.ravel(line.get_xdata())[0]): line.get_markerfacecolor() == line.get_color() for line in markers[:3]
+    }
+    assert filled == {0.01: False, 0.1: True, 1.0: True}
+
+
+def test_combinations_are_drawn_with_intervals_and_their_order() -> None:
+    outcomes = [of_combinations(world, lambda c, policy: 100.0 * len(policy)) for world in ("released", "written")]  # type: ignore[arg-type]
+    (figure,) = named(as_results(*outcomes)).values()
+    assert (figure.key, "setting 1: released: LinUCB < HyLinUCB < DisLinUCB;" in figure.alt) == ("factorial", True)
+    plot = drawn(figure)
+    (axes, *others) = plot.axes
+    assert [text.get_text() for text in axes.texts] == 8 * ["L < H < D"]
+    assert not any(each.axison for each in others)
+    rows = numbers(plot)
+    assert len(rows) == 8 * len(paper.PAPER_POLICIES)
+    final = outcomes[1].final("HyLinUCB, written gamma, released lambda")
+    (row,) = (row for row in rows if (row["curve"], row["x"]) == ("HyLinUCB", "gamma, world written"))
+    interval = regret_interval(final, np.arange(len(final)))
+    assert interval is not None
+    assert_allclose([float(row[name]) for name in ("regret", "low", "high")], interval[:3], rtol=1e-5)

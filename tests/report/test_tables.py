@@ -156,6 +156,6 @@ def test_a_family_has_one_table_per_protocol_unless_it_has_none(tmp_path: Path) 
     assert families[0].groups[0][1][1:5] == ["25", "2,000", "195.0", "205.0"], "100, 10 per letter, 25 arms"
     assert cases.shortened(results)[1:] == [
         "Structured: 2,000 of 20,000 rounds, 2 of 20 environments",
-        "Factorial: 2,000 of 80,000 rounds, 2 of 10 environments",
-        "Factorial: 2,000 of 30,000 rounds, 2 of 10 environments",
+        "Factorial: 1,000 of 80,000 rounds, 2 of 10 environments",
+        "Factorial: 1,000 of 30,000 rounds, 2 of 10 environments",
     ]

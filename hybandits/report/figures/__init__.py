@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hybandits.experiments.results import Outcome, Results
 from hybandits.paper.beyond import shares_of_uniform
+from hybandits.paper.sensitivity import factorials, sensitivity_outcomes
 from hybandits.paper.settings import DIVERSITY_RUNS, FRESH_NAMES, HYRAN_RELEASED, SMALL_DIVERSITY
 from hybandits.report import cases
 from hybandits.report.figures.diversity import diversity_figures, small_problem_figure
@@ -23,6 +24,7 @@ from hybandits.report.figures.regret import (
     setting_figure,
     uniform_share_figure,
 )
+from hybandits.report.figures.sensitivity import factorial_figure, sensitivity_figure
 from hybandits.report.figures.theory import bounds_figure, forced_regret_figure
 
 __all__ = ["Drawn", "Figure", "draw_all", "figures_of"]
@@ -54,8 +56,12 @@ def figures_of(results: Results) -> Iterator[Figure]:
         yield from _figures_of_protocol(outcomes, protocol)
         if protocol != "own" and any(name in outcomes for name in PANELS):
             yield forced_regret_figure(results, protocol)
+        if sensitivity_outcomes(results, protocol):
+            yield sensitivity_figure(results, protocol)
     if any(name in PANELS and protocol != "own" for name, protocol in results.outcomes):
         yield bounds_figure(results)
+    if any(True for _ in factorials(results)):
+        yield factorial_figure(results)
 
 
 def _figures_of_protocol(outcomes: Mapping[str, Outcome], protocol: str) -> Iterator[Figure]:

@@ -1,0 +1,200 @@
+"""Results of the variants of the paper's algorithms: which parameter matters, and what reverses the published order."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hybandits import statistics
+from hybandits.experiments.record import Protocol
+from hybandits.experiments.results import Outcome, Results
+from hybandits.foundation.checks import FloatArray
+from hybandits.paper.claims import CONFIDENCE
+from hybandits.paper.judging import join_names, number_range
+from hybandits.paper.settings import PAPER_POLICIES
+from hybandits.paper.variants import FACTORIAL, IN_WORDS, SENSITIVITY, VALUES, combined_name, settings_of
+
+PROTOCOLS: tuple[Protocol, ...] = ("released", "written")
+
+
+# ------------------------------------------------------------------ gamma, lambda and delta one at a time
+
+
+class Variant(NamedTuple):
+    """Regret at T and coverage of a policy with one value of a parameter, over all runs."""
+
+    value: float
+    mean: float
+    lowest: float
+    highest: float
+    ellipsoid: float
+    """The largest |phi^ - phi|_M / gamma of all runs and probes, phi being all parameters; of an arm for DisLinUCB."""
+    outside: float
+    """The share of the last candidates whose mean is beyond gamma widths of the estimate."""
+
+    @property
+    def covers(self) -> bool:
+        """True if the confidence sets of all runs contained the true parameters at every probe."""
+        return self.ellipsoid <= 1
+
+
+Courses = dict[tuple[str, str], list[Variant]]
+"""The variants in which a parameter alone differs, in the order of its values, by policy and parameter."""
+
+
+def courses(outcome: Outcome) -> Courses:
+    """The variants of every policy along every parameter."""
+    usual = {entry.name: settings_of(entry) for entry in outcome.experiment.policies}
+    found: Courses = {}
+    for entry in outcome.experiment.policies:
+        settings, own = settings_of(entry), usual[entry.policy]
+        design, final = outcome.design(entry.name), outcome.final(entry.name)
+        assert design is not None
+        assert design.ellipsoid is not None
+        assert design.outside is not None
+        numbers = (final.mean(), final.min(), final.max(), design.ellipsoid.max(), design.outside[:, -1].mean())
+        for place, parameter in enumerate(VALUES):
+            if all(settings[i] == own[i] for i in range(len(own)) if i != place):
+                variant = Variant(settings[place], *map(float, numbers))
+                found.setdefault((entry.policy, parameter), []).append(variant)
+    return {key: sorted(variants) for key, variants in found.items()}
+
+
+def least(variants: Sequence[Variant]) -> Variant:
+    """The variant with the least mean regret."""
+    return min(variants, key=lambda variant: variant.mean)
+
+
+def covers_from(variants: Sequence[Variant]) -> float | None:
+    """The value from which on all variants cover; None if the last does not."""
+    covering = list(itertools.takewhile(lambda variant: variant.covers, reversed(variants)))
+    return covering[-1].value if covering else None
+
+
+def sensitivity_outcomes(results: Results, protocol: str) -> list[Outcome]:
+    """Results of the sensitivity experiments under one protocol."""
+    found = (results.outcome(name, protocol) for name in IN_WORDS[SENSITIVITY])
+    return [outcome for outcome in found if outcome is not None]
+
+
+def describe_sensitivity(results: Results) -> str:
+    """Compare the parameters' effects on regret, and the factors of gamma with least regret with those that cover."""
+    every = {p: [courses(outcome) for outcome in sensitivity_outcomes(results, p)] for p in PROTOCOLS}
+    effects = []
+    for parameter in VALUES:
+        along = [v for found in every.values() for each in found for (_, p), v in each.items() if p == parameter]
+        values = number_range([variant.value for variants in along for variant in variants])
+        ratio = number_range([max(v.mean for v in variants) / least(variants).mean for variants in along])
+        effects.append(f"{ratio} with {f'{values} times gamma' if parameter == 'gamma' else f'{parameter} = {values}'}")
+    clauses = []
+    for protocol, found in every.items():
+        if along := [v for each in found for (_, parameter), v in each.items() if parameter == "gamma"]:
+            best, starts = [least(variants).value for variants in along], [covers_from(variants) for variants in along]
+            known = [start for start in starts if start is not None]
+            some = "" if len(known) == len(starts) else f" in {len(known)} of {len(starts)} cases"
+            covering = f"from {number_range(known)} times gamma on{some}" if known else "with none of these factors"
+            below = sum(start is None or value < start for value, start in zip(best, starts, strict=True))
+            clauses.append(
+                f"under the {protocol} protocol regret is least with {number_range(best)} times gamma, and the "
+                f"confidence sets contain the truth in all runs {covering}; the former is the smaller in {below} "
+                f"of {len(starts)} cases"
+            )
+    last = "; ".join(clauses)
+    return (
+        f"Between the best and the worst value, regret at T differs by a factor of {join_names(effects)}, depending on "
+        f"the algorithm, the setting and the protocol. {last[:1].upper()}{last[1:]}."
+    )
+
+
+# ------------------------------------------------------------------ all combinations of the two protocols
+
+
+class Combination(NamedTuple):
+    """The protocol that each part is of: the coefficient gamma, the ridge lambda, and the world."""
+
+    gamma: Protocol
+    ridge: Protocol
+    world: Protocol
+
+    def __str__(self) -> str:
+        """The parts that are as written."""
+        parts = [part for part, protocol in zip(PARTS, self, strict=True) if protocol == "written"]
+        return {0: "released", len(PARTS): "written"}.get(len(parts), ", ".join(parts) + " written")
+
+
+PARTS = ("gamma", "lambda", "world")
+COMBINATIONS = [
+    Combination(*("written" if part in parts else "released" for part in PARTS))
+    for count in range(len(PARTS) + 1)
+    for parts in itertools.combinations(PARTS, count)
+]
+"""From the released protocol to the written one."""
+
+
+class Factorial:
+    """Regret at T in one setting by combination and policy, as far as the worlds were run.
+
+    `regrets` has an array over environments for every policy, the one with the least mean first.
+    """
+
+    def __init__(self, results: Results, name: str) -> None:
+        self.name = IN_WORDS[FACTORIAL][name]
+        self.horizon = 0
+        self.regrets: dict[Combination, dict[str, FloatArray]] = {}
+        for combination in COMBINATIONS:
+            if (outcome := results.outcome(name, combination.world)) is not None:
+                self.horizon = outcome.experiment.horizon
+                entries = {p: combined_name(p, combination.gamma, combination.ridge) for p in PAPER_POLICIES}
+                finals = {p: outcome.final(entry) for p, entry in entries.items() if entry in outcome.policies}
+                self.regrets[combination] = dict(sorted(finals.items(), key=lambda item: float(item[1].mean())))
+
+    def clearly_less(self, combination: Combination, policy: str, other: str) -> bool:
+        """True if the interval of the difference of two policies' regrets, over environments, is below 0."""
+        regrets = self.regrets[combination]
+        difference = regrets[policy] - regrets[other]
+        found = statistics.interval(difference, np.arange(len(difference)), CONFIDENCE)
+        return found is not None and found.high < 0
+
+    def order(self, combination: Combination) -> str:
+        """The policies by mean regret in words: < between two that differ clearly, ~ between others."""
+        names = list(self.regrets[combination])
+        signs = ["<" if self.clearly_less(combination, *pair) else "~" for pair in itertools.pairwise(names)]
+        return names[0] + "".join(f" {sign} {name}" for sign, name in zip(signs, names[1:], strict=True))
+
+    def reversed_pairs(self, start: Combination, part: str) -> list[str]:
+        """Pairs of policies whose clear order turns into the clear opposite if one part is of the other protocol."""
+        other = dict(zip(PROTOCOLS, reversed(PROTOCOLS), strict=True))
+        end = Combination(*(other[p] if name == part else p for name, p in zip(PARTS, start, strict=True)))
+        if start not in self.regrets or end not in self.regrets:
+            return []
+        return [
+            f"{winner} before {loser}"
+            for winner, loser in itertools.combinations(self.regrets[end], 2)
+            if self.clearly_less(end, winner, loser) and self.clearly_less(start, loser, winner)
+        ]
+
+
+def factorials(results: Results) -> Iterator[Factorial]:
+    """The settings of the factorial experiments that were run."""
+    for name in IN_WORDS[FACTORIAL]:
+        if (factorial := Factorial(results, name)).regrets:
+            yield factorial
+
+
+def describe_factorial(results: Results) -> str:
+    """Name the combinations in which HyLinUCB is the best, and the single differences that reverse an order."""
+    cases, wins, reversals = list(factorials(results)), [], []
+    for case in cases:
+        best = [str(combination) for combination, regrets in case.regrets.items() if next(iter(regrets)) == "HyLinUCB"]
+        wins.append(f"in {case.name} in {len(best)} of {len(case.regrets)} ({'; '.join(best) or 'none'})")
+    for start in (COMBINATIONS[0], COMBINATIONS[-1]):
+        found = {part: [case.name for case in cases if case.reversed_pairs(start, part)] for part in PARTS}
+        words = "; ".join(f"{part} in {join_names(names)}" for part, names in found.items() if names)
+        reversals.append(f"from the {start} protocol: {words or 'none'}")
+    return (
+        f"Of the combinations HyLinUCB has the least mean regret of the three {join_names(wins)}. Single differences "
+        f"that turn a clear order of two algorithms into the clear opposite, {'. And '.join(reversals)}."
+    )
