@@ -11,11 +11,14 @@ from typing import NamedTuple
 
 from hybandits.experiments.results import Outcome, Results
 from hybandits.paper import bounds, theorems
+from hybandits.paper.diversity import DIVERSITY_NAMES, describe_coverage
 from hybandits.paper.judging import join_names, number_range
 from hybandits.paper.sensitivity import describe_factorial, describe_sensitivity
 from hybandits.paper.settings import DELTA, PAPER_POLICIES, YAHOO_NAMES, synthetic_log, uniform_choice_regret
+from hybandits.paper.structured import STRUCTURED_WORLDS
 from hybandits.paper.theorems import Problem
 from hybandits.paper.variants import FACTORIAL, IN_WORDS, SENSITIVITY
+from hybandits.paper.without_diversity import describe_structured
 
 _SETTINGS = ("setting-1", "setting-2", "setting-3")
 
@@ -171,6 +174,14 @@ TOPICS: list[Topic] = [
         tuple(IN_WORDS[FACTORIAL]),
         describe_factorial,
         "factorial",
+    ),
+    Topic("coverage", "Do the confidence sets cover the truth?", DIVERSITY_NAMES, describe_coverage, "coverage"),
+    Topic(
+        "structured",
+        "What is lost where diversity fails by construction?",
+        tuple(STRUCTURED_WORLDS),
+        describe_structured,
+        "structured",
     ),
     Topic("clicks", "Who has stopped exploring on the click log?", YAHOO_NAMES, _describe_click_log, "clicks"),
 ]

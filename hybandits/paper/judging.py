@@ -128,8 +128,7 @@ class JudgedOutcome:
 
     def ridge(self, policy: str, arms: int) -> float:
         """lambda of the run: the record's, or the theorems' where the record leaves it to them."""
-        kind: theorems.Policy = "HyLinUCB" if policy == HYLINUCB_K else policy  # type: ignore[assignment]
-        return float(self.parameters(policy).get("ridge", theorems.prescribed_ridge(kind, arms=arms)))
+        return float(self.parameters(policy).get("ridge", theorems.prescribed_ridge(algorithm(policy), arms=arms)))
 
     def rho(self, policy: str, arms: int) -> float:
         """The largest diversity min(rho_x, rho_z) of any run at T; NaN if it was not measured or is 0.
@@ -172,6 +171,11 @@ class JudgedOutcome:
         """The exponent of every run's regret over the last half of the rounds."""
         t = self.outcome.points
         return statistics.exponents(t, self.outcome.regret(policy), self.late(t))
+
+
+def algorithm(policy: str) -> theorems.Policy:
+    """The algorithm of the paper that one of `JudgedOutcome.algorithms` is, whatever its ridge."""
+    return "HyLinUCB" if policy == HYLINUCB_K else policy  # type: ignore[return-value]
 
 
 # ------------------------------------------------------------------ words
@@ -824,7 +828,7 @@ def judge_claim_7(outcomes: Sequence[JudgedOutcome]) -> Verdict:
         _compare_with_bound(judged, policy, arms)
         for judged in outcomes
         for arms in judged.outcome.arms
-        for policy in theorems.POLICIES
+        for policy in judged.algorithms
         if not judged.missing([policy])
     ]
     findings = [finding for finding, *_ in comparisons]
@@ -842,17 +846,17 @@ def judge_claim_7(outcomes: Sequence[JudgedOutcome]) -> Verdict:
     return replace(outcomes[0].verdict("7", summary, findings, early=early), basis=f"{len(outcomes)} experiments")
 
 
-def _compare_with_bound(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -> tuple[Finding, float, bool, bool]:
+def _compare_with_bound(judged: JudgedOutcome, policy: str, arms: int) -> tuple[Finding, float, bool, bool]:
     """Compare a regret with its bound: a finding, their ratio, whether no regret can exceed it, and if T is early."""
-    e = judged.experiment
+    e, kind = judged.experiment, algorithm(policy)
     what = f"{e.name}{f', K = {arms}' if len(e.arms) > 1 else ''}: {policy}"
     regret, problem = judged.outcome.final(policy, arms), judged.problem(policy, arms)
     largest = float(regret.max())
     if problem is None:
         unknown = Finding(what, "no diversity was measured (rho is 0 or unknown), hence no bound", OPEN)
         return unknown, math.nan, False, True
-    ridge, burn_in = theorems.prescribed_ridge(policy, arms=arms), judged.burn_in(policy, arms)
-    bound = theorems.regret_bound(policy, problem, ridge=ridge, bound=max(e.theta_bound, e.beta_bound))
+    ridge, burn_in = theorems.prescribed_ridge(kind, arms=arms), judged.burn_in(policy, arms)
+    bound = theorems.regret_bound(kind, problem, ridge=ridge, bound=max(e.theta_bound, e.beta_bound))
     limit = 2 * (e.theta_bound + e.beta_bound) * e.horizon  # |x.theta + z.beta_i| <= S1 + S2
     # DisLinUCB's bound is derived for every T: its T'_o counts pulls of an arm, and stands in the bound.
     early, vacuous = policy != DISJOINT and e.horizon <= burn_in, bound > limit

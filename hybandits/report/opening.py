@@ -11,6 +11,7 @@ import numpy as np
 from hybandits.experiments.results import Outcome, Results
 from hybandits.paper import settings
 from hybandits.paper.claims import FAILS, HOLDS, OPEN, UNMET, Verdict
+from hybandits.paper.diversity import ROOT, cross_growths, judge_the_root
 from hybandits.paper.judging import join_names, number, number_range
 from hybandits.report import cases
 from hybandits.report.tables import Row, agreement
@@ -88,20 +89,24 @@ def _on_most_runs(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _released_code(results: Results) -> str:
-    """How far the released code is from the text, by the regret of HyLinUCB under both."""
+    """How far the released code is from the text, by the regret of HyLinUCB under both, and what its defect gave."""
     regrets = {}
     for protocol in ("released", "written"):
         outcome = results.outcome("setting-1", protocol)
         if outcome is not None and cases.BEST in outcome.policies:
             regrets[protocol] = number(float(outcome.final(cases.BEST).mean()))
-    if len(regrets) < 2:
-        return ""
-    return (
-        f"Not what the text says: it has noise of {settings.RELEASED_NOISE} instead of {settings.WRITTEN_NOISE}, a "
-        f"ridge of {settings.RELEASED_RIDGE} instead of 1 or K, exploration scaled by the noise, HyRan without its "
-        "cross blocks, and a diversity experiment in which only HyLinUCB learns; HyLinUCB's regret in setting 1 is "
-        f"{regrets['released']} with these parameters and {regrets['written']} with those of the text."
-    )
+    root = judge_the_root(cross_growths(results))
+    sentences = []
+    if len(regrets) == 2:
+        sentences.append(
+            f"Not what the text says: it has noise of {settings.RELEASED_NOISE} instead of {settings.WRITTEN_NOISE}, a "
+            f"ridge of {settings.RELEASED_RIDGE} instead of 1 or K, exploration scaled by the noise, HyRan without its "
+            "cross blocks, and a diversity experiment in which only HyLinUCB learns; HyLinUCB's regret in setting 1 is "
+            f"{regrets['released']} with these parameters and {regrets['written']} with those of the text."
+        )
+    if root is not None:
+        sentences.append(f"That {ROOT} is {root.word}: {root.reason}.")
+    return " ".join(sentences)
 
 
 def _instead(results: Results) -> str:

@@ -19,6 +19,7 @@ from hybandits.paper.beyond import topics_of
 from hybandits.paper.claims import LEVEL, Verdict
 from hybandits.paper.published_numbers import HYRAN_TOLERANCE, READ_OUT_ERRORS, TOLERANCE
 from hybandits.report import cases, tables
+from hybandits.report.diversity import diversity_findings
 from hybandits.report.figures import Drawn, draw_all
 from hybandits.report.figures.looks import Section
 from hybandits.report.opening import opening
@@ -88,6 +89,7 @@ def page_of(
             synthetic_note=cases.synthetic_note(results),
             synthetic=cases.SYNTHETIC,
             verdicts=verdicts,
+            diversity=diversity_findings(results),
             opening=opening(results, verdicts, read_outs),
             confidence=LEVEL,
             errors=READ_OUT_ERRORS,
@@ -146,8 +148,8 @@ def anchor(verdict: Verdict) -> str:
     return re.sub(r"[^a-z0-9-]+", "-", words.lower())
 
 
-_LETTERS = ("alpha", "beta", "gamma", "delta", "theta", "lambda", "rho", "sigma", "sqrt")
-_SYMBOLS = dict(zip(_LETTERS, "αβγδθλρσ√", strict=True))
+_LETTERS = ("alpha", "beta", "gamma", "delta", "theta", "lambda", "phi", "rho", "sigma", "sqrt")
+_SYMBOLS = dict(zip(_LETTERS, "αβγδθλφρσ√", strict=True))
 _NAMES = re.compile(rf"\b({'|'.join(_SYMBOLS)})(?=_|\b)")
 
 

@@ -19,6 +19,7 @@ from hybandits.experiments.results import Results
 from hybandits.paper import HYRAN_RELEASED
 from hybandits.report.cases import SYNTHETIC
 from hybandits.report.figures import Figure, figures_of, looks
+from hybandits.report.figures.assumption import coverage_figure, structured_figure
 from hybandits.report.figures.diversity import by_pulls
 from hybandits.report.figures.looks import SCHEMES, Plot, write_figure
 from hybandits.report.figures.regret import curve_of, read_outs
@@ -84,9 +85,23 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Results:
 # ------------------------------------------------------------------ figures and words
 
 
+def test_coverage_and_structured_worlds_are_drawn_with_their_numbers(tmp_path: Path) -> None:
+    records = paper.records_of(["structured"], ["released"], scale="quick")
+    results = fabricate(tmp_path, small_setting("diversity"), *records)
+    assert {"released-coverage", "released-structured"} <= set(named(results))
+    coverage = numbers(drawn(coverage_figure(results, "released")))
+    assert [row["x"] for row in coverage] == [f"diversity, K = 6: {name}" for name in paper.PAPER_POLICIES]
+    assert {(row["median"], row["share of runs and probes"]) for row in coverage} == {("0.1", "0")}
+    shares = numbers(drawn(structured_figure(results, "released")))
+    worlds = list(paper.FAMILIES["structured"].members.values())
+    assert [row["x"] for row in shares if row["curve"] == "HyIDS" and "regret" in row["panel"]] == worlds
+    assert float(shares[0]["value"]) == pytest.approx((100 + 80 + 25) / (100 + 70 + 25), rel=1e-5), "10 per letter"
+
+
 def test_there_is_a_figure_for_every_result_and_no_other(settings: Results) -> None:
     assert sorted(named(settings)) == [
         "bounds",
+        "released-coverage",
         "released-diversity-DisLinUCB",
         "released-diversity-HyLinUCB",
         "released-diversity-coupling",

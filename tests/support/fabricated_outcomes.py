@@ -171,6 +171,19 @@ def root_curves(experiment: Experiment, shape: float) -> Curve:
     return curve
 
 
+def three_runs(released: DesignOf | None, updated: DesignOf | None, written: DesignOf | None) -> Results:
+    """Results of the diversity experiments as released, updated and written, with these measures."""
+    e = diversity(trials=6)
+    records = (e, replace(e, name="diversity-updated"), replace(e, protocol="written"))
+    given = zip(records, (released, updated, written), strict=True)
+    return as_results(*(fabricated_outcome(r, root_curves(r, 0.5), d) for r, d in given if d is not None))
+
+
+def split(e: Experiment, linucb: float, others: float) -> DesignOf:
+    """Cross blocks with one exponent for LinUCB and another for the others."""
+    return lambda unit, policy, trial: measures(e, b=linucb if policy == "LinUCB" else others)(unit, policy, trial)
+
+
 # ------------------------------------------------------------------ the small diversity problem
 
 

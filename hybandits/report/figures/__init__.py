@@ -9,9 +9,12 @@ from pathlib import Path
 
 from hybandits.experiments.results import Outcome, Results
 from hybandits.paper.beyond import shares_of_uniform
+from hybandits.paper.diversity import coverages
 from hybandits.paper.sensitivity import factorials, sensitivity_outcomes
 from hybandits.paper.settings import DIVERSITY_RUNS, FRESH_NAMES, HYRAN_RELEASED, SMALL_DIVERSITY
+from hybandits.paper.without_diversity import structured_worlds
 from hybandits.report import cases
+from hybandits.report.figures.assumption import coverage_figure, structured_figure
 from hybandits.report.figures.diversity import diversity_figures, small_problem_figure
 from hybandits.report.figures.looks import Drawn, Figure, write_figure
 from hybandits.report.figures.regret import (
@@ -58,6 +61,10 @@ def figures_of(results: Results) -> Iterator[Figure]:
             yield forced_regret_figure(results, protocol)
         if sensitivity_outcomes(results, protocol):
             yield sensitivity_figure(results, protocol)
+        if any(case.judged.protocol == protocol for case in coverages(results)):
+            yield coverage_figure(results, protocol)
+        if structured_worlds(results, protocol):
+            yield structured_figure(results, protocol)
     if any(name in PANELS and protocol != "own" for name, protocol in results.outcomes):
         yield bounds_figure(results)
     if any(True for _ in factorials(results)):

@@ -25,7 +25,7 @@ from PIL import Image
 
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.files import write_atomically, write_text
-from hybandits.paper import HYRAN_RELEASED, HYTHOMPSON_TOLD
+from hybandits.paper import HYLINUCB_K, HYRAN_RELEASED, HYTHOMPSON_TOLD
 from hybandits.report import cases
 
 UNSIGNED: dict[str, Any] = {"Date": None, "Creator": None}
@@ -57,6 +57,7 @@ class Style(NamedTuple):
 
 STYLES = {
     "HyLinUCB": Style("#0072B2", "#4aa4e8", "-", "o"),
+    HYLINUCB_K: Style("#004C7A", "#9ccdf3", (0, (4, 1)), "p"),
     "LinUCB": Style("#D55E00", "#e36b1e", (0, (6, 2)), "s"),
     "DisLinUCB": Style("#009E73", "#25ac80", (0, (6, 1.5, 1, 1.5)), "^"),
     HYRAN_RELEASED: Style("#56B4E9", "#8fd0ff", (0, (1.5, 1)), "D"),
@@ -278,7 +279,7 @@ class Figure:
     @property
     def key(self) -> str:
         """The name of its files and its place on the page."""
-        return "-".join(filter(None, (self.protocol, self.name)))
+        return re.sub(r"[^A-Za-z0-9_-]+", "-", "-".join(filter(None, (self.protocol, self.name)))).strip("-")
 
 
 class Drawn(NamedTuple):
