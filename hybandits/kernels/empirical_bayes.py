@@ -231,7 +231,7 @@ def begin_rebuilding(d1, d2, model):
 
 @kernel
 def rebuild(d1, d2, model, spent, budget):
-    """Continue rebuilding arms, after so much was spent, until the budget is spent or the last is done: then R_0."""
+    """Continue rebuilding arms, after so many operations, until the budget is spent or the last is done: then R_0."""
     state, posterior = model.state[0], model.posterior
     start = 0 * d1
     while state.cursor < state.end:
@@ -239,7 +239,8 @@ def rebuild(d1, d2, model, spent, budget):
             return
         slot = model.arms.order[state.cursor]
         rebuild_arm(slot, d1, d2, model)
-        spent += cost_of_rebuilding(model.arms.rank[slot], d1, d2)
+        rank = model.arms.rank[slot]
+        spent += ALONE + rank * (3.0 * d2 * (d2 + 2.0 * d1) + 3.0 * d1 * d1) + 1.0 * d2 * d2 * (d2 + d1)
         state.cursor += 1
     posterior.shared_factor[:] = posterior.next_factor
     posterior.shared_score[:d1] = posterior.next_rhs
@@ -254,12 +255,6 @@ def cost_of_step(rank, d1, d2):
     """Operations of a step for an arm with so many rows."""
     p = d1 + d2
     return ALONE + rank * (3.0 * rank * d2 + 1.0 * rank * p + 4.0 * p * p + 2.0 * d2 * p)
-
-
-@kernel
-def cost_of_rebuilding(rank, d1, d2):
-    """Operations of rebuilding an arm's block."""
-    return ALONE + rank * (3.0 * d2 * (d2 + 2.0 * d1) + 3.0 * d1 * d1) + 1.0 * d2 * d2 * (d2 + d1)
 
 
 @kernel

@@ -132,15 +132,3 @@ def lay_out(source, t, count, x, z):  # type: ignore[no-untyped-def]
     if z_more:
         append_pairs(pair.reshape(pair.size), t * pair.shape[1] * dp, dp, count, z.reshape(z.size), d2, d2)
     return start
-
-
-@kernel
-def lay_side_by_side(source, t, count, x, z, both):  # type: ignore[no-untyped-def]
-    """Write (x, z) of the candidates of round t side by side into the rows of `both`; see `lay_out`."""
-    row = lay_out(source, t, count, x, z)
-    d1 = x.shape[2]
-    for k in range(count):
-        for i in range(d1):
-            both[k, i] = x[row, k, i]
-        for i in range(z.shape[2]):
-            both[k, d1 + i] = z[row, k, i]

@@ -19,7 +19,7 @@ from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import by_kind, kernel
 from hybandits.kernels.arrow import LIMIT, learn_row, within_limit
 from hybandits.kernels.decisions import LearnedRule, RidgeRule, decide, nothing, walk_level
-from hybandits.kernels.features import buffers_for, lay_out, lay_side_by_side
+from hybandits.kernels.features import buffers_for, lay_out
 from hybandits.kernels.hyran import best_mean, estimate, learn_round
 from hybandits.kernels.memories import learn_by_all
 from hybandits.kernels.random import LEARN, uniform
@@ -182,12 +182,11 @@ def play(  # type: ignore[no-untyped-def]
         for s in range(slots.shape[0]):
             for a in range(count):
                 here[s, a] = slots[s, index[t, a]]
+        row = lay_out(source, t, count, x, z)
+        xs, zs = x[row, :count], z[row, :count]
         if disjoint:
-            lay_side_by_side(source, t, count, x, z, both)
+            both[:count, :d1], both[:count, d1:] = xs, zs
             xs, zs = none[:count], both[:count]
-        else:
-            row = lay_out(source, t, count, x, z)
-            xs, zs = x[row, :count], z[row, :count]
         i, level = pick(rule, xs, zs, here, rows, key, first + t)
         if i < 0:
             return t, answered, i

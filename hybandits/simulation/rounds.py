@@ -41,10 +41,8 @@ class Rounds(NamedTuple):
 
     Attributes
     ----------
-    x : array of shape (rounds, n, d1)
-        Shared features of every candidate, as doubles in C order.
-    z : array of shape (rounds, n, d2)
-        Arm-specific features of every candidate, as doubles in C order.
+    x, z : arrays of shape (rounds, n, d1) and (rounds, n, d2)
+        Features of every candidate, as doubles in C order.
     arms : sequence of hashable
         The ids of all candidates of these rounds, each once.
     index : int array of shape (rounds, n)
@@ -53,7 +51,7 @@ class Rounds(NamedTuple):
         The number of candidates of each round. The entries of x, z and index beyond them are padding; in index, padding
         may be any arm.
     source : FeatureSource, optional
-        The vectors that features are computed from, if these are not stored. Then x has shape (0, n, d1), z (0, n, d2).
+        The vectors that features are computed from, if these are not stored. Then x and z hold no rounds.
     first : int
         The number of the first round, where rounds are numbered, as those of a log are.
 

@@ -109,11 +109,6 @@ def test_nothing_is_written_beyond_the_last_candidate(mode: str, name: str, du: 
         assert (x[0, 3] == 7.0).all()
         assert (z[0, 3] == 7.0).all()
         assert features.lay_out(given, t, 3, x, z) == t
-        for one_source, number in ((source, t), (given, 0)):
-            both = np.full((4, feature_map.d1 + feature_map.d2), 7.0)
-            features.lay_side_by_side(one_source, number, 3, x, z, both)
-            assert_array_equal(both[:3], np.hstack([expected_x, expected_z]))
-            assert (both[3] == 7.0).all()
 
 
 def test_rounds_whose_features_are_given_stay_where_they_are(mode: str) -> None:
@@ -124,10 +119,6 @@ def test_rounds_whose_features_are_given_stay_where_they_are(mode: str) -> None:
     assert np.shares_memory(buffers[0], x)
     assert np.shares_memory(buffers[1], z)
     assert features.lay_out(source, 2, 3, x, z) == 2
-    both = np.zeros((4, 3))
-    features.lay_side_by_side(source, 2, 3, x, z, both)
-    assert_array_equal(both[:3], np.hstack([x[2, :3], z[2, :3]]))
-    assert (both[3] == 0).all()
 
 
 def test_what_is_refused() -> None:
