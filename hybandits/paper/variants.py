@@ -93,7 +93,7 @@ def factorial(protocol: Protocol, *, scale: Scale = "paper", seed: int = RELEASE
 
 
 def _record(name: str, protocol: Protocol, scale: Scale, seed: int, entries: Sequence[Entry]) -> Experiment:
-    """One of the paper's settings with other entries, measured after T/100, T/10 and T rounds."""
+    """One of the paper's settings with other entries, measured after T/100, T/10 and T rounds; if short, after T."""
     setting, arms = next(cases[name] for cases in CASES.values() if name in cases)
     usual, short = experiment(setting, protocol, seed=seed), scale == "quick"
     horizon = QUICK_HORIZON if short else usual.horizon
@@ -106,7 +106,7 @@ def _record(name: str, protocol: Protocol, scale: Scale, seed: int, entries: Seq
         trials=1,
         policies=tuple(entries),
         points=grid(horizon, 20),
-        probes=(horizon // 100, horizon // 10, horizon),
+        probes=(horizon,) if short else (horizon // 100, horizon // 10, horizon),
         by_arm=True,
     )
 
