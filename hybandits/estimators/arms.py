@@ -14,6 +14,10 @@ from hybandits.foundation.checks import FloatArray, ready
 Slots = NDArray[np.int64]
 
 
+SHORT_LIST = 64
+"""The largest number of ids for which a set finds repeated ones faster than an array of slots."""
+
+
 class Candidates(NamedTuple):
     """Candidates whose features are ready for the kernels, with their ids and slots (-1: the arm has not learned)."""
 
@@ -348,9 +352,11 @@ class ArmTable(ABC):
             if self._last_epoch == self.epoch and arms == self._last_ids:
                 return self._last_slots
             slots = np.fromiter(map(self._slots.__getitem__, arms), np.int64, len(arms))
-            seen = np.zeros(len(self.pulls) + 1, bool)
-            seen[slots] = True  # the last for -1
-            if np.count_nonzero(seen) < len(arms) and len(set(arms)) != len(arms):
+            if len(arms) > SHORT_LIST:
+                seen = np.zeros(len(self.pulls) + 1, bool)
+                seen[slots] = True  # the last for -1
+                distinct_slots = np.count_nonzero(seen) == len(arms)
+            if (len(arms) <= SHORT_LIST or not distinct_slots) and len(set(arms)) != len(arms):
                 return None
         except (KeyError, TypeError, ValueError):  # an id that is unknown, not hashable or not comparable
             return None

@@ -310,7 +310,7 @@ class Policy(ABC):
             floor = checked_floor(floor, randomize)
         with self._lock:
             candidates = self._candidates(x, z, arms, key is None)
-            stream = self._stream(key)
+            stream = RandomStream(self._key, self._decisions) if key is None else self._stream(key)
             choice = self._choice(candidates, stream)
             if floor is not None:
                 drawn = self._randomize(self._propensities(candidates, stream)[None], [stream], floor)
