@@ -5,14 +5,16 @@ A topic appears once any of its experiments has results; a topic without experim
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from hybandits.experiments.results import Outcome, Results
-from hybandits.paper import bounds, theorems
+from hybandits.paper import bounds, exponents, theorems
+from hybandits.paper.claims import LEVEL
 from hybandits.paper.diversity import DIVERSITY_NAMES, describe_coverage
-from hybandits.paper.judging import join_names, number_range
+from hybandits.paper.judging import join_names, number, number_range
 from hybandits.paper.sensitivity import describe_factorial, describe_sensitivity
 from hybandits.paper.settings import DELTA, PAPER_POLICIES, YAHOO_NAMES, synthetic_log, uniform_choice_regret
 from hybandits.paper.structured import STRUCTURED_WORLDS
@@ -131,6 +133,38 @@ def _describe_forced_regret(results: Results) -> str:
     )
 
 
+# ------------------------------------------------------------------ exponents of regret
+
+
+def _describe_exponents(results: Results) -> str:
+    base, found = None, []
+    for protocol in ("released", "written"):
+        base = results.outcome(exponents.BASE, protocol) or base
+        found += [(protocol, each, each.regret) for each in exponents.exponents(results, protocol)]
+    known = [(p, each, regret) for p, each, regret in found if each.policy in PAPER_POLICIES and regret]
+    if base is None or not known:
+        return "None of the paper's algorithms has exponents with intervals in these results."
+    clauses = []
+    for factor in dict.fromkeys(each.factor for _, each, _ in known):
+        of_factor = [(p, each, regret) for p, each, regret in known if each.factor == factor]
+        means = {q: [regret.mean for p, _, regret in of_factor if p == q] for q in dict.fromkeys(p for p, *_ in known)}
+        measured = join_names([f"{number_range(values)} ({q})" for q, values in means.items() if values])
+        orders, sides = [each.order for _, each, _ in of_factor], [each.bound for _, each, _ in of_factor]
+        clauses.append(f"{measured} in {factor}, against {number_range(orders)} and {number_range(sides)}")
+    above = Counter(each.factor for _, each, regret in known if regret.low > each.order)
+    below = sum(regret.high < each.order for _, each, regret in known)
+    where = f" ({join_names([f'{count} in {factor}' for factor, count in above.items()])})" if above else ""
+    e, arms = base.experiment, exponents.BASE_ARMS
+    burn_in = theorems.burn_in("LinUCB", bounds.most_diverse(e, arms, delta=DELTA))
+    return (
+        "Exponents of the paper's algorithms, against those of the orders that the theorems state and of the "
+        f"right-hand sides that the proofs spell out: {'; '.join(clauses)}. Of {len(known)} exponents {below} are "
+        f"below that of the order with their whole {LEVEL} interval and {above.total()} above it{where}, which "
+        f"contradicts nothing at T = {e.horizon:,}: orders leave out constants, and with d1 = {e.d1}, d2 = {e.d2} and "
+        f"K = {arms} the theorems on LinUCB and HyLinUCB begin after {number(burn_in)} rounds."
+    )
+
+
 # ------------------------------------------------------------------ a click log at its real length
 
 
@@ -182,6 +216,13 @@ TOPICS: list[Topic] = [
         tuple(STRUCTURED_WORLDS),
         describe_structured,
         "structured",
+    ),
+    Topic(
+        "exponents",
+        "How does regret grow with K, d1, d2 and T?",
+        (exponents.BASE,),
+        _describe_exponents,
+        "exponents",
     ),
     Topic("clicks", "Who has stopped exploring on the click log?", YAHOO_NAMES, _describe_click_log, "clicks"),
 ]

@@ -55,10 +55,14 @@ def most_diverse(experiment: Experiment, arms: int, *, delta: float) -> Problem:
     return Problem(d1=experiment.d1, d2=experiment.d2, arms=arms, horizon=experiment.horizon, rho=rho, delta=delta)
 
 
+def proved_bound(policy: Policy, problem: Problem) -> float:
+    """The proof's bound on a policy's regret with the theorem's lambda, and S = 1."""
+    return theorems.regret_bound(policy, problem, ridge=theorems.prescribed_ridge(policy, arms=problem.arms))
+
+
 def ratio(policy: Policy, problem: Problem) -> float:
     """The proof's bound on a policy's regret divided by the standard one; below 1 the paper's is the better."""
-    ridge = theorems.prescribed_ridge(policy, arms=problem.arms)
-    return theorems.regret_bound(policy, problem, ridge=ridge) / standard_bound(policy, problem)
+    return proved_bound(policy, problem) / standard_bound(policy, problem)
 
 
 def crossing(policy: Policy, problem: Problem) -> float | None:

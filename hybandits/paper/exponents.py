@@ -1,9 +1,21 @@
-"""Experiments in which one of K, d1 and d2 varies, for the exponents of regret in each of them and in T."""
+"""Experiments in which one of K, d1 and d2 varies, and the exponents of regret in each of them and in T."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from hybandits import statistics
 from hybandits.experiments.record import Experiment, Protocol, environment_seeds, grid
-from hybandits.paper.settings import PAPER_POLICIES, RELEASED_SEED, WORLDS, Scale, entry, fresh_seeds
+from hybandits.experiments.results import Outcome, Results
+from hybandits.foundation.checks import FloatArray
+from hybandits.paper import bounds, theorems
+from hybandits.paper.claims import CONFIDENCE
+from hybandits.paper.settings import DELTA, PAPER_POLICIES, RELEASED_SEED, WORLDS, Scale, entry, fresh_seeds
+from hybandits.paper.theorems import Problem
 
 ABOUT = "exponents of regret in K, d1, d2 and T: one of K, d1 and d2 varies at a time, in fresh environments"
 
@@ -47,3 +59,67 @@ def records(protocol: Protocol, *, scale: Scale = "paper", seed: int = RELEASED_
         )
         for name, shape in SHAPES.items()
     ]
+
+
+# ------------------------------------------------------------------ exponents
+
+
+class Exponent(NamedTuple):
+    """The exponent of a policy's regret in one factor, beside those of its theorem over the same range."""
+
+    factor: str
+    """``"K"``, ``"d1"``, ``"d2"`` or ``"T"``."""
+    policy: str
+    regret: statistics.Interval | None
+    """Slope of log mean regret, with a jackknife interval over environments; None without an interval."""
+    order: float
+    """Of the order as the theorem states it; NaN for policies without a theorem."""
+    bound: float
+    """Of the proof's explicit right-hand side, with S = 1 and the largest rho that |x|, |z| <= 1 allow."""
+
+
+def exponents(results: Results, protocol: str) -> list[Exponent]:
+    """The exponents in every factor that was varied, for regret at T, and in T over the last half of the rounds.
+
+    Those in T are for the smallest d1 and d2 and K = `BASE_ARMS`.
+    """
+    found = []
+    for factor, values, problems, regrets in _factors(results, protocol):
+        for policy, regret in regrets.items():
+
+            def slope(mean: FloatArray, values: FloatArray = values) -> FloatArray:
+                return statistics.exponents(values[None], mean[None])
+
+            (interval,) = statistics.jackknife(slope, regret, np.arange(len(regret)), CONFIDENCE)
+            order = bound = np.nan
+            if policy in theorems.POLICIES:
+                order = slope(np.array([theorems.stated_order(policy, each) for each in problems])).item()
+                bound = slope(np.array([bounds.proved_bound(policy, each) for each in problems])).item()
+            found.append(Exponent(factor, policy, interval, order, bound))
+    return found
+
+
+def _factors(results: Results, protocol: str) -> Iterator[tuple[str, FloatArray, list[Problem], dict[str, FloatArray]]]:
+    """Every factor with its values, the theorems' problems, and each policy's regret by (environment, value)."""
+    base = results.outcome(BASE, protocol)
+    if base is None:
+        return
+    outcomes = {name: results.outcome(name, protocol) for name in SHAPES}
+    cases: dict[str, list[tuple[Outcome, int]]] = {"K": [(base, arms) for arms in base.arms]}
+    for factor in BASE_SHAPE:
+        varied = [outcome for name, outcome in outcomes.items() if name.startswith(f"exponents-{factor}")]
+        cases[factor] = [(each, BASE_ARMS) for each in (base, *varied) if each and BASE_ARMS in each.arms]
+    for factor, points in cases.items():
+        problems = [bounds.most_diverse(outcome.experiment, arms, delta=DELTA) for outcome, arms in points]
+        values = [arms if factor == "K" else getattr(outcome.experiment, factor) for outcome, arms in points]
+        if len(points) > 1:
+            regrets = {
+                policy: np.stack([outcome.final(policy, arms) for outcome, arms in points], axis=1)
+                for policy in base.policies
+            }
+            yield factor, np.array(values, dtype=float), problems, regrets
+    if BASE_ARMS in base.arms:
+        late = base.points >= base.experiment.horizon / 2
+        at = bounds.most_diverse(base.experiment, BASE_ARMS, delta=DELTA)
+        curves = {policy: base.regret(policy, BASE_ARMS)[:, late] for policy in base.policies}
+        yield "T", base.points[late], [replace(at, horizon=round(t)) for t in base.points[late]], curves

@@ -1,13 +1,39 @@
-"""The shapes for exponents of regret: one factor varies at a time, on environments of their own."""
+"""Exponents of regret: one factor varies at a time, and slopes are those of direct computation."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from hybandits import paper
-from hybandits.paper.exponents import BASE, BASE_ARMS, records
+from hybandits.experiments.record import Experiment
+from hybandits.experiments.results import Outcome, Results
+from hybandits.foundation.checks import FloatArray
+from hybandits.paper import bounds, theorems
+from hybandits.paper.beyond import topics_of
+from hybandits.paper.exponents import BASE, BASE_ARMS, exponents, records
+from tests.support.fabricated_outcomes import as_results, fabricated_outcome
+
+POWERS = {"K": 0.8, "d1": 0.1, "d2": 0.4, "T": 0.3}
+
+
+def powers(protocol: paper.Protocol = "released", *, spread: float = 0.05, leave_out: str = "none") -> Results:
+    """Short results in which regret is a product of powers, times a factor of every environment and case."""
+
+    def outcome_of(e: Experiment) -> Outcome:
+        scale = e.d1 ** POWERS["d1"] * e.d2 ** POWERS["d2"] * (np.array(e.points) / e.horizon) ** POWERS["T"]
+
+        def curve(policy: str, arms: int, environment: int, trial: int) -> FloatArray:
+            random = np.random.default_rng([environment, arms, e.d1, e.d2, len(policy)])
+            level: FloatArray = scale * arms ** POWERS["K"] * math.exp(random.normal(0, spread))
+            return level
+
+        return fabricated_outcome(e, curve)
+
+    return as_results(*(outcome_of(e) for e in records(protocol, scale="quick") if leave_out not in e.name))
 
 
 @pytest.mark.parametrize("scale", ["quick", "paper"])
@@ -22,3 +48,56 @@ def test_one_factor_varies_at_a_time(protocol: paper.Protocol, scale: paper.Scal
         assert record.arms == (BASE_ARMS,)
     assert not {*paper.experiment("setting-3").seeds} & {*base.seeds}
     assert base.policies == tuple(paper.entry(name, protocol) for name in (*paper.PAPER_POLICIES, "HyIDS"))
+
+
+def test_powers_are_recovered_with_intervals() -> None:
+    exact = exponents(powers(spread=0.0), "released")
+    assert [row.factor for row in exact] == [factor for factor in POWERS for _ in range(4)]
+    for row in exact:
+        assert row.regret is not None
+        assert row.regret[:3] == pytest.approx([POWERS[row.factor]] * 3)
+    noisy = [row for row in exponents(powers(), "released") if row.factor != "T"]
+    assert all(row.regret and row.regret.low < row.regret.mean < row.regret.high for row in noisy)
+    assert sum(row.regret is not None and row.regret.low < POWERS[row.factor] < row.regret.high for row in noisy) >= 9
+    assert exponents(powers(), "written") == []
+
+
+def test_exponents_of_the_theorems_are_slopes_over_the_same_range() -> None:
+    rows = {(row.factor, row.policy): row for row in exponents(powers(), "released")}
+    problem = bounds.most_diverse(records("released", scale="quick")[0], BASE_ARMS, delta=paper.DELTA)
+    shapes = [replace(problem, d2=d, rho=1 / d) for d in (5, 10, 20, 40)]
+    for policy in theorems.POLICIES:
+        for kind, of in (("order", theorems.stated_order), ("bound", bounds.proved_bound)):
+            values = [of(policy, shape) for shape in shapes]
+            slope = np.polyfit(np.log([5, 10, 20, 40]), np.log(values), 1)[0]
+            assert getattr(rows["d2", policy], kind) == pytest.approx(slope)
+    # sqrt(T log(K T/delta)) from T/2 to T has the exponent 1/2 + 1/(2 log(K T/delta)) somewhere in between.
+    low, high = (0.5 + 0.5 / math.log(BASE_ARMS * t / 0.01) for t in (3000, 1500))
+    assert low < rows["T", "DisLinUCB"].order < high
+    assert math.isnan(rows["K", "HyIDS"].order)
+    assert math.isnan(rows["K", "HyIDS"].bound)
+
+
+def test_factors_with_one_value_are_left_out() -> None:
+    factors = {row.factor for row in exponents(powers(leave_out="-d1-"), "released")}
+    assert factors == {"K", "d2", "T"}
+    assert exponents(powers(leave_out=BASE), "released") == []
+
+
+def test_sentences_count_exponents_beside_the_orders() -> None:
+    """All policies have the same powers: 0.8 in K, 0.1 in d1, 0.4 in d2 and 0.3 in T."""
+    results = powers(spread=0.0)
+    (topic,) = (topic for topic in topics_of(results) if topic.key == "exponents")
+    sentences = topic.sentences(results)
+    for factor, orders, sides in (
+        ("0.8 (released) in K", "0.532 to 1.33", "1.05 to 2.07"),
+        ("0.1 (released) in d1", "0.05 to 0.362", "1.2 to 2.03"),
+        ("0.4 (released) in d2", "0.273 to 0.492", "1.79 to 2.06"),
+        ("0.3 (released) in T", "0.511 to 0.541", "0.0506 to 0.118"),
+    ):
+        assert f"{factor}, against {orders} and {sides}" in sentences
+    # Above: DisLinUCB in K, LinUCB and HyLinUCB in d1, HyLinUCB and DisLinUCB in d2; the other seven are below.
+    assert "Of 12 exponents 7 are below" in sentences
+    assert "and 5 above it (1 in K, 2 in d1 and 2 in d2), which contradicts nothing at T = 3,000" in sentences
+    only_hyids = as_results(*(replace(o, experiment=o.experiment.only(["HyIDS"])) for o in results.outcomes.values()))
+    assert topic.sentences(only_hyids).startswith("None of the paper's algorithms")

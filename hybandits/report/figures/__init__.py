@@ -10,6 +10,7 @@ from pathlib import Path
 from hybandits.experiments.results import Outcome, Results
 from hybandits.paper.beyond import shares_of_uniform
 from hybandits.paper.diversity import coverages
+from hybandits.paper.exponents import exponents
 from hybandits.paper.sensitivity import factorials, sensitivity_outcomes
 from hybandits.paper.settings import DIVERSITY_RUNS, FRESH_NAMES, HYRAN_RELEASED, SMALL_DIVERSITY
 from hybandits.paper.without_diversity import structured_worlds
@@ -28,7 +29,7 @@ from hybandits.report.figures.regret import (
     uniform_share_figure,
 )
 from hybandits.report.figures.sensitivity import factorial_figure, sensitivity_figure
-from hybandits.report.figures.theory import bounds_figure, forced_regret_figure
+from hybandits.report.figures.theory import bounds_figure, exponents_figure, forced_regret_figure
 
 __all__ = ["Drawn", "Figure", "draw_all", "figures_of"]
 
@@ -65,6 +66,8 @@ def figures_of(results: Results) -> Iterator[Figure]:
             yield coverage_figure(results, protocol)
         if structured_worlds(results, protocol):
             yield structured_figure(results, protocol)
+        if exponents(results, protocol):
+            yield exponents_figure(results, protocol)
     if any(name in PANELS and protocol != "own" for name, protocol in results.outcomes):
         yield bounds_figure(results)
     if any(True for _ in factorials(results)):

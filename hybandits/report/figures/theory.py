@@ -1,4 +1,4 @@
-"""Figures on the theorems: the paper's bounds over the standard ones, and the regret that the assumption forces."""
+"""Figures on the theorems: bounds over the standard ones, the regret that is forced, and exponents of regret."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from hybandits.experiments.results import Results
 from hybandits.paper import bounds, theorems
 from hybandits.paper.beyond import compared_shapes, forced_cases
+from hybandits.paper.claims import LEVEL
+from hybandits.paper.exponents import BASE, BASE_ARMS, exponents
 from hybandits.paper.settings import DELTA
 from hybandits.report import cases
 from hybandits.report.figures.looks import Figure, Plot, make_logarithmic
@@ -97,5 +99,48 @@ def forced_regret_figure(results: Results, protocol: str) -> Figure:
             f"{case.name}: forced {case.horizon * case.forced.mean:,.0f}, "
             + ", ".join(f"{name} {case.regrets[name]:,.0f}" for name in policies if name in case.regrets)
             for case in rows
+        ) + ".",
+    )  # fmt: skip
+
+
+def exponents_figure(results: Results, protocol: str) -> Figure:
+    """Exponents of regret with their intervals beside those of the theorems, one row per factor and policy."""
+    rows = exponents(results, protocol)
+    symbols = {"d1": "d₁", "d2": "d₂"}
+    names = [f"{symbols.get(row.factor, row.factor)}: {row.policy}" for row in rows]
+    gaps = np.cumsum([row.factor != before.factor for row, before in zip(rows[1:], rows, strict=False)])
+    places = np.arange(len(rows)) + 0.6 * np.append(0, gaps)
+    theorem = {"order stated in the theorem": ("D", "order"), "right-hand side of the proof": ("x", "bound")}
+
+    def draw(plot: Plot) -> None:
+        (axes,) = plot.axes
+        for name, place, row in zip(names, places, rows, strict=True):
+            if row.regret is None:
+                continue
+            style, (value, low, high, _) = plot.styles[row.policy], row.regret
+            axes.plot([low, high], [place, place], color=style.colour)
+            axes.plot(value, place, marker=style.marker, linestyle="none", color=style.colour, label=row.policy)
+            plot.record(axes, row.policy, [name], {"exponent": [value], "lowest": [low], "highest": [high]})
+        for label, (marker, kind) in theorem.items():
+            values = np.array([getattr(row, kind) for row in rows])
+            axes.plot(values, places, marker, color=plot.ink, markerfacecolor="none", label=label)
+            plot.record(axes, label, names, {"exponent": values})
+        axes.set_yticks(places, names)
+        axes.set_ylim(places[-1] + 0.6, -0.6)
+        axes.grid(axis="y", visible=False)
+        axes.set(xlabel="exponent", ylabel="factor and policy", title="exponents of regret")
+
+    base = results.outcomes[BASE, protocol].experiment
+    return Figure(
+        name="exponents", protocol=protocol, section="beyond", draw=draw, size=(6.0, 1.4 + 0.25 * len(rows)),
+        title=f"Exponents of regret in K, d₁, d₂ and T, {cases.under(protocol)}",
+        caption=f"Slopes of log mean regret at T = {base.horizon:,} against the log of one factor, the others being "
+        f"d₁ = {base.d1}, d₂ = {base.d2} and K = {BASE_ARMS}; in T over the last half of the rounds. Lines: {LEVEL} "
+        f"jackknife intervals over {len(base.seeds)} fresh environments. The theorems' exponents are over the same "
+        f"range, with S = 1, δ = {DELTA} and the largest diversity that unit features allow.",
+        alt="Chart. " + "; ".join(
+            f"{name} {row.regret.mean:.2f}"
+            + (f" (order {row.order:.2f}, proof {row.bound:.2f})" if np.isfinite(row.order) else "")
+            for name, row in zip(names, rows, strict=True) if row.regret
         ) + ".",
     )  # fmt: skip
