@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
+from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from hybandits.service.commands import Refused
@@ -26,11 +27,11 @@ class Tokens(msgspec.Struct, frozen=True):
             return
         if not token:
             return
-        authorization = header(scope, b"authorization") or b""
-        scheme, _, given = authorization.partition(b" ")
-        may_use = hmac.compare_digest(given, self.use.encode())
-        may_manage = self.manage is not None and hmac.compare_digest(given, self.manage.encode())
-        if scheme.lower() != b"bearer" or not (may_use or may_manage):
+        authorization = Headers(scope=scope).get("authorization", "")
+        scheme, _, given = authorization.partition(" ")
+        may_use = hmac.compare_digest(given.encode(), self.use.encode())
+        may_manage = self.manage is not None and hmac.compare_digest(given.encode(), self.manage.encode())
+        if scheme.lower() != "bearer" or not (may_use or may_manage):
             wrong = "no token" if not authorization else "no token of this service"
             detail = f"The request carries {wrong}. Send one in the header Authorization: Bearer TOKEN."
             raise Refused(401, detail, field="Authorization")
@@ -56,32 +57,25 @@ def read_tokens(path: str | None) -> Tokens:
     return Tokens(*lines)
 
 
-def header(scope: Scope, name: bytes) -> bytes | None:
-    """Return the value of a header; None without one."""
-    return next((value for key, value in scope["headers"] if key == name), None)
-
-
 def _check_origin(scope: Scope) -> None:
     """Refuse requests of a browser for a page of another origin, or for a name that resolves here (DNS rebinding)."""
-    headers = dict(scope["headers"])
+    headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
     host, origin, site = headers.get(b"host"), headers.get(b"origin"), headers.get(b"sec-fetch-site")
     if host is not None and not _is_loopback(host):
-        name = host.decode("latin-1")
-        detail = f"Without a token only {', '.join(LOOPBACK)} are served, got the host {name!r}. Use --token-file."
-        raise Refused(403, detail, field="Host", value=name)
-    is_link = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
+        detail = f"Without a token only {', '.join(LOOPBACK)} are served, got the host {host!r}. Use --token-file."
+        raise Refused(403, detail, field="Host", value=host)
+    is_link = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == "navigate"
     for name, value, refused in (
-        ("Origin", origin, origin is not None and origin.partition(b"://")[2] != host),
-        ("Sec-Fetch-Site", site, site == b"cross-site" and not is_link),
+        ("Origin", origin, origin is not None and origin.partition("://")[2] != host),
+        ("Sec-Fetch-Site", site, site == "cross-site" and not is_link),
     ):
-        if refused and value is not None:
-            text = value.decode("latin-1")
-            detail = f"Without a token pages of other origins are not served, got {name}: {text}. Use --token-file."
-            raise Refused(403, detail, field=name, value=text)
+        if refused:
+            detail = f"Without a token pages of other origins are not served, got {name}: {value}. Use --token-file."
+            raise Refused(403, detail, field=name, value=value)
 
 
-def _is_loopback(host: bytes) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
-        return urlsplit(f"//{host.decode('latin-1')}").hostname in LOOPBACK
+        return urlsplit(f"//{host}").hostname in LOOPBACK
     except ValueError:
         return False

@@ -8,24 +8,29 @@ import contextlib
 import inspect
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any
+from functools import cache
+from http import HTTPStatus
+from typing import Any, get_args
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.convertors import StringConvertor, register_url_convertor
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
+from hybandits.foundation import __version__
 from hybandits.foundation.checks import nearest
 from hybandits.kernels.decisions import with_floor
 from hybandits.service import page as dashboard
-from hybandits.service.access import Tokens, header
+from hybandits.service.access import Tokens
 from hybandits.service.commands import (
     LONGEST,
+    MOST,
     Answer,
     ArmFeatures,
     ArmState,
@@ -55,6 +60,8 @@ BODY_SECONDS = 10.0
 
 HEADERS = {401: {"www-authenticate": "Bearer"}, 408: {"connection": "close"}, 503: {"retry-after": "1"}}
 """Headers of refusals by status. After 408 the rest of the body is not waited for."""
+
+PROBLEM = "application/problem+json"
 
 
 class AnyText(StringConvertor):
@@ -91,6 +98,16 @@ class Health(msgspec.Struct):
 
     status: str
     version: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class Problem(msgspec.Struct):
+    """A problem document (RFC 9457)."""
+
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+    value: Any = None
 
 
 class Service:
@@ -304,7 +321,7 @@ async def page(service: Service, scope: Scope) -> Response:
     except Refused as refused:
         if refused.status != 401:
             raise
-        asking = dashboard.page(None, refused=header(scope, b"authorization") is not None)
+        asking = dashboard.page(None, refused="authorization" in Headers(scope=scope))
         return Response(asking, 401, {**dashboard.headers(), **HEADERS[401]}, "text/html")
     return Response(dashboard.page(await service.views.newest()), 200, dashboard.headers(), "text/html")
 
@@ -325,8 +342,6 @@ async def metrics(service: Service) -> Response:
 @endpoint("GET", "/openapi.json", {200: "application/json"}, token=False)
 async def openapi(service: Service) -> Response:
     """Describe the API for programs."""
-    from hybandits.service.openapi import document
-
     return Response(document(), media_type="application/json")
 
 
@@ -408,7 +423,7 @@ def _id(scope: Scope) -> str:
 def problem(refused: Refused) -> Response:
     """Return a refusal as a response."""
     body = msgspec.json.encode(refused.document())
-    return Response(body, refused.status, HEADERS.get(refused.status), media_type="application/problem+json")
+    return Response(body, refused.status, HEADERS.get(refused.status), media_type=PROBLEM)
 
 
 async def _not_found(request: Request, wrong: Exception) -> Response:
@@ -425,3 +440,64 @@ async def _not_found(request: Request, wrong: Exception) -> Response:
     if allowed:
         response.headers["allow"] = allowed
     return response
+
+
+@cache
+def document() -> bytes:
+    """Return the description of the API (OpenAPI) as JSON."""
+    endpoints = [each for each in ENDPOINTS if "text/html" not in each.answers.values() and each.name != "openapi"]
+    kinds = {kind for each in endpoints for answer in each.answers.values() for kind in get_args(answer) or [answer]}
+    kinds |= {each.body for each in endpoints}
+    structs = sorted((kind for kind in kinds if isinstance(kind, type)), key=lambda kind: kind.__name__)
+    _, components = msgspec.json.schema_components([Problem, *structs], ref_template="#/components/schemas/{name}")
+    paths: dict[str, dict[str, Any]] = {}
+    for each in endpoints:
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
+    about = "Decisions and rewards are answered when they are on disk. Ids make requests idempotent."
+    body = {
+        "openapi": "3.1.0",
+        "info": {"title": "hybandits", "version": __version__, "description": about},
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "security": [{}, {"token": []}],
+    }
+    return msgspec.json.encode(body)
+
+
+def _operation(each: Endpoint) -> dict[str, Any]:
+    operation: dict[str, Any] = {"operationId": each.name, "summary": each.summary}
+    problems = {403, 503, *each.problems} | ({401} if each.token else set())
+    if "{id}" in each.path:
+        schema = {"type": "string", "minLength": 1, "maxLength": LONGEST}
+        operation["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": schema}]
+        problems.add(422)
+    if each.body is not None:
+        schema = _schema(each.body)
+        if each.batch:  # items of another form are refused alone
+            schema = {"type": "array", "items": {"anyOf": [schema, {}]}, "minItems": 1, "maxItems": MOST}
+        operation["requestBody"] = {"required": each.required, "content": {"application/json": {"schema": schema}}}
+        problems |= {400, 413, 422}
+    operation["responses"] = {
+        **{str(status): _answer(answer, each.batch) for status, answer in each.answers.items()},
+        **{str(status): _content(HTTPStatus(status).phrase, PROBLEM, _schema(Problem)) for status in sorted(problems)},
+    }
+    return operation
+
+
+def _answer(answer: Any, batch: bool) -> dict[str, Any]:
+    if isinstance(answer, str):
+        return _content("Success.", answer, {"type": "string"})
+    schema = _schema(*(get_args(answer) or [answer]))
+    if get_args(answer):
+        status = {"type": "object", "properties": {"status": {"type": "integer"}}, "required": ["status"]}
+        item = {"anyOf": [{"allOf": [schema, status]}, _schema(Problem)]}
+        schema = {"type": "array", "items": item if batch else schema}
+    return _content("Success.", "application/json", schema)
+
+
+def _content(description: str, media: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": description, "content": {media: {"schema": schema}}}
+
+
+def _schema(kind: type) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{kind.__name__}"}

@@ -145,17 +145,9 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.content
 
 
-_encoder = msgspec.json.Encoder()
-
-
-def encode(content: Content) -> bytes:
-    """Return the content as JSON."""
-    return _encoder.encode(content)
-
-
 def encode_ids(ids: Sequence[str] | None) -> Candidates:
     """Return candidates in the form that rows have; `ALL` for None."""
-    return msgspec.Raw(_encoder.encode(ids))
+    return msgspec.Raw(msgspec.json.encode(ids))
 
 
 def decode_ids(candidates: Candidates) -> list[str] | None:
@@ -191,8 +183,8 @@ CREATE TABLE IF NOT EXISTS snapshot (
 """
 """Events are bytes (UTF-8), because a text of PostgreSQL cannot hold every character. Contents are JSON, which can."""
 
+# Many rows are fetched as one text of JSON, because other threads may run after each row that is fetched.
 _ROW = "'[' || {0}.row || ',' || {0}.time || ',' || {0}.content || ']'"
-"""A row as JSON. Many rows are fetched as one text, because other threads may run after each row that is fetched."""
 
 
 class StoreError(ValueError):
@@ -224,19 +216,15 @@ START = "start it with hybandits serve bandit.toml, or give another --store."
 
 
 class _Local(threading.local):
-    """The connection of a thread, and the same while its transaction writes."""
-
     connection: Any = None
-    writing: Any = None
+    writing: Any = None  # the same while its transaction writes
 
 
 class Store(ABC):
     """A log on disk, with a connection for every thread. Where the disk or database fails, `StoreError` is raised."""
 
-    name: str
-    """The name of the log in messages, without user and password."""
-    piece: int
-    """Rows that one statement writes, or looks up."""
+    name: str  # in messages, without user and password
+    piece: int  # rows that one statement writes, or looks up
 
     def __init__(self) -> None:
         self._local = _Local()
@@ -319,16 +307,14 @@ class Store(ABC):
 
     def append(self, rows: Sequence[Row], last: int | None = None) -> None:
         """Add rows in a transaction, where the log ends with the row `last`: the one before the first of them."""
-        if last is None and rows:
-            last = rows[0].number - 1
         for piece in self._pieces(rows):
+            last = piece[0].number - 1 if last is None else last
             source, values = self._source([_columns(row) for row in piece])
-            inserted = self._fetch(
+            query = (
                 f"INSERT INTO log (row, kind, time, event, content) SELECT * FROM {source} "
-                "WHERE (SELECT coalesce(max(row), 0) FROM log) = ? RETURNING 1",
-                [*values, last],
+                "WHERE (SELECT coalesce(max(row), 0) FROM log) = ? RETURNING 1"
             )
-            if not inserted:
+            if not self._fetch(query, [*values, last]):
                 wrong = f"{self.name} ends with row {self.last()[0]}, so that row {piece[0].number} cannot come next"
                 raise StoreError(f"{wrong}: if the log was replaced by an earlier copy, restart all servers.")
             last = piece[-1].number
@@ -430,7 +416,7 @@ class Store(ABC):
 
 def _columns(row: Row) -> Values:
     event = None if row.event is None else row.event.encode()
-    return row.number, KINDS[type(row.content)], row.time, event, encode(row.content).decode()
+    return row.number, KINDS[type(row.content)], row.time, event, msgspec.json.encode(row.content).decode()
 
 
 def open_store(address: str, *, create: bool = True) -> Store:

@@ -1,15 +1,21 @@
 """The state of the model: arms, policies and sums, as they follow from the rows of the log in their order."""
 
+import hashlib
 import itertools
 import logging
+import platform
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
+import llvmlite.binding
 import msgspec
+import numba
 import numpy as np
 
 from hybandits.engines import cores
@@ -18,7 +24,6 @@ from hybandits.foundation.checks import FloatArray, nearest
 from hybandits.policies.base import Policy
 from hybandits.service import log
 from hybandits.service.commands import LONGEST, UNREADABLE, Decide, Ids, Refused, unreadable, unusable_features
-from hybandits.service.fingerprint import fingerprint
 from hybandits.service.settings import LIVE, Bandit
 from hybandits.service.summary import Summary
 
@@ -41,6 +46,29 @@ REMEMBERED = 4_096
 """Recent decisions kept in memory at least, so that their rewards need not look them up."""
 
 logger = logging.getLogger("hybandits.service")
+
+PARTS = (
+    "foundation", "kernels", "estimators", "policies", "features.py", "statistics.py", "service/model_state.py",
+    "service/settings.py", "service/summary.py",
+)  # fmt: skip
+"""Files of the package that decisions and snapshots depend on."""
+
+
+@cache
+def fingerprint() -> str:
+    """Return twelve characters. Where they are equal, the same log gives the same decisions, to the bit."""
+    digest = hashlib.sha256()
+    folder = Path(__file__).parents[1]
+    for part in PARTS:
+        for file in sorted((folder / part).rglob("*.py")) or [folder / part]:
+            digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    parts = (
+        numba.__version__, llvmlite.__version__, np.__version__, platform.python_version(), platform.machine(),
+        *platform.libc_ver(), llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten(),
+        *(getattr(numba.config, name) for name in ("CPU_NAME", "CPU_FEATURES", "DISABLE_JIT", "OPT")),
+    )  # fmt: skip
+    digest.update("\0".join(map(str, parts)).encode())
+    return digest.hexdigest()[:12]
 
 
 @dataclass
@@ -162,7 +190,7 @@ class ModelState:
             self.summary.compare(self.live, self.policies, row=row.number, unchanged=self.policies)
         elif isinstance(content, log.Changed):
             before = self.bandit.policies
-            self.bandit = self.bandit.changed(content.values)
+            self.bandit = Bandit.from_plain({**self.bandit.plain(), **content.values})
             self._make_policies(row.number, before)
         elif isinstance(content, log.Opened):
             self._make_policies(row.number)
@@ -189,8 +217,7 @@ class ModelState:
 
     def arm_vector(self, features: dict[str, log.Value]) -> FloatArray:
         """Return the vector of an arm; raise if the features are not those of the bandit."""
-        vector: FloatArray = self.features.arm_vectors([features] if self.features.arm else 1)[0]
-        return vector
+        return np.asarray(self.features.arm_vectors([features] if self.features.arm else 1)[0])
 
     def remember(self, row: log.Row) -> None:
         """Keep a decision in memory for a while, because its reward may come soon."""
@@ -251,10 +278,7 @@ class ModelState:
             row.number: self.arm_vector(row.content.features)  # type: ignore[union-attr]
             for row in self._reading.by_number(sorted(older))
         }
-        vectors = [
-            described[each.arm_version] if each.arm_version in older else self._vectors[each.arm] for each in decisions
-        ]
-        return np.array(vectors)
+        return np.array([described.get(each.arm_version, self._vectors[each.arm]) for each in decisions])
 
     def pool(self, candidates: log.Candidates) -> Pool:
         """Return the candidates that are named, or all active arms."""

@@ -18,8 +18,6 @@ from markupsafe import Markup
 
 from hybandits.service.view import ENOUGH, LEVEL, Curves, Estimate, View
 
-MINUS = "\N{MINUS SIGN}"
-
 TEMPLATES = Path(__file__).parent / "templates"
 
 NARROWEST = 1e-6
@@ -31,16 +29,12 @@ WIDTH, HEIGHT, LINES = 1000, 300, 4
 
 def page(view: View | None, *, refused: bool = False) -> str:
     """Return the dashboard, or without a view the form for the token; `refused`: one was sent and is wrong."""
-    return (
-        _templates()
-        .get_template("page.html")
-        .render(
-            title="A bandit" if view is None else view.name,
-            content=None if view is None else Markup(content(view)),
-            refused=refused,
-            css=Markup(_text("page.css")),
-            js=Markup(_text("page.js")),
-        )
+    return _templates.get_template("page.html").render(
+        title="A bandit" if view is None else view.name,
+        content=None if view is None else Markup(content(view)),
+        refused=refused,
+        css=Markup(_text("page.css")),
+        js=Markup(_text("page.js")),
     )
 
 
@@ -48,24 +42,18 @@ def content(view: View) -> str:
     """Return the part of the page that changes."""
     curves = view.curves
     low, high = _axis(view)
-    moments = [datetime.fromtimestamp(at, UTC) for at in (curves.start, *curves.ends[-1:])]
     steps = [low + (high - low) * i / LINES for i in range(LINES, -1, -1)]
-    return (
-        _templates()
-        .get_template("view.html")
-        .render(
-            view=view,
-            labels=[number(step, _digits(high - low)) for step in steps],
-            uniform=_paths(curves, curves.uniform, low, high),
-            live=_paths(curves, curves.live, low, high),
-            moments=moments,
-            enough=ENOUGH,
-            level=LEVEL,
-            changed=datetime.fromtimestamp(view.time, UTC),
-            digits=_digits(
-                max((abs(x) for x in (view.reward.mean, view.uniform.value.mean) if x is not None), default=1)
-            ),
-        )
+    means = [abs(mean) for mean in (view.reward.mean, view.uniform.value.mean) if mean is not None]
+    return _templates.get_template("view.html").render(
+        view=view,
+        labels=[number(step, _digits(high - low)) for step in steps],
+        uniform=_paths(curves, curves.uniform, low, high),
+        live=_paths(curves, curves.live, low, high),
+        moments=[datetime.fromtimestamp(at, UTC) for at in (curves.start, *curves.ends[-1:])],
+        enough=ENOUGH,
+        level=LEVEL,
+        changed=datetime.fromtimestamp(view.time, UTC),
+        digits=_digits(max(means, default=1)),
     )
 
 
@@ -89,22 +77,6 @@ def _text(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-@cache
-def _templates() -> Environment:
-    """Return the templates, which escape every text, invisible characters included."""
-    templates = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-        finalize=visible,
-    )
-    templates.filters.update(number=number, count="{:,}".format, share="{:.1%}".format)
-    return templates
-
-
 def visible(value: Any) -> Any:
     """Escape characters of a text that cannot be seen, or that change how others are read."""
     if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
@@ -120,7 +92,14 @@ def number(value: float | None, digits: int = 3, *, sign: bool = False) -> str:
     if value is None:
         return "\N{EN DASH}"
     text = f"{value:{'+' if sign else ''},.{digits}f}" if abs(value) < 1e9 else f"{value:.{digits}e}"
-    return text.replace("-", MINUS)
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+_templates = Environment(
+    loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+    lstrip_blocks=True, auto_reload=False, finalize=visible,
+)  # fmt: skip
+_templates.filters.update(number=number, count="{:,}".format, share="{:.1%}".format)
 
 
 def _digits(scale: float) -> int:

@@ -122,8 +122,7 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
 
     def plain(self) -> dict[str, Any]:
         """Return the bandit as JSON can hold it."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
+        return dict(msgspec.to_builtins(self))
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
@@ -142,10 +141,6 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     def with_seed(self) -> Self:
         """Return the bandit as its log begins: with a seed."""
         return self if self.seed is not None else msgspec.structs.replace(self, seed=secrets.randbits(62))
-
-    def changed(self, values: Mapping[str, Any]) -> Self:
-        """Return the bandit after a row that changes settings."""
-        return self.from_plain({**self.plain(), **values})
 
     def contradiction(self, log: Self) -> str | None:
         """Return in words the first difference to a log's bandit that is not allowed; None if there is none."""

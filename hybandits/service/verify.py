@@ -8,9 +8,8 @@ import numpy as np
 
 from hybandits.foundation.checks import FloatArray
 from hybandits.service.commands import Decide, Refused
-from hybandits.service.fingerprint import fingerprint
 from hybandits.service.log import DECISION, Continued, Decision, Ended, Row, Store
-from hybandits.service.model_state import ModelState, continued, walk
+from hybandits.service.model_state import ModelState, continued, fingerprint, walk
 
 TOLERANCE = 1e-9
 """Largest difference of probabilities of a decision that was made under another fingerprint."""

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -35,6 +35,7 @@ from hybandits.service.commands import (
     Promoted,
     PutArm,
     Refused,
+    Retire,
     Rewarded,
     unusable_features,
 )
@@ -87,11 +88,7 @@ class Writer:
     """
 
     def __init__(
-        self,
-        store: log.Store,
-        bandit: Bandit,
-        *,
-        clock: Callable[[], int] = lambda: time.time_ns() // 1_000,
+        self, store: log.Store, bandit: Bandit, *, clock: Callable[[], int] = lambda: time.time_ns() // 1_000
     ) -> None:
         self.store = store
         self._clock = clock
@@ -347,24 +344,17 @@ class Pending:
         if unknown := sorted(events - self.events.keys()):
             self.events.update(self.store.find(unknown))
         self._decided = self._decide_together(commands)
+        serving: dict[type, Callable[[Any], Answer]] = {
+            Decide: self._decide, GiveReward: self._reward, Promote: self._promote, PutArm: self._put,
+            Retire: self._retire,
+        }  # fmt: skip
         outcomes: list[Outcome] = []
         for command in commands:
             try:
-                outcomes.append(self._serve(command))
+                outcomes.append(serving[type(command)](command))
             except Refused as refused:
                 outcomes.append(refused)
         return outcomes
-
-    def _serve(self, command: Command) -> Answer:
-        if isinstance(command, Decide):
-            return self._decide(command)
-        if isinstance(command, GiveReward):
-            return self._reward(command)
-        if isinstance(command, Promote):
-            return self._promote(command)
-        if isinstance(command, PutArm):
-            return self._put(command.arm, command.features)
-        return self._retire(command.arm)
 
     def _decide_together(self, commands: Sequence[Command]) -> dict[str, log.Decision | Refused]:
         """Return the decisions of all events that are new, by their ids, made for the first command of each."""
@@ -415,11 +405,9 @@ class Pending:
         self.events[event] = log.EventRows(decision, self._write(content))
         return Answer(202 if late else 201, Rewarded(event, reward, not late))
 
-    def _arm(self, arm: str) -> KnownArm | None:
-        return self._arms.get(arm, self.state.arms.get(arm))
-
-    def _retire(self, arm: str) -> Answer:
-        known = self._arm(arm)
+    def _retire(self, command: Retire) -> Answer:
+        arm = command.arm
+        known = self._arms.get(arm, self.state.arms.get(arm))
         if known is None:
             detail = f"There is no arm {arm!r}{checks.nearest(arm, self.state.arms)}. GET /v1/arms lists them."
             raise Refused(404, detail, field="id", value=arm)
@@ -428,13 +416,14 @@ class Pending:
             self._arms[arm] = dataclasses.replace(known, active=False)
         return Answer(200, ArmState(arm, active=False))
 
-    def _put(self, arm: str, features: dict[str, log.Value]) -> Answer:
+    def _put(self, command: PutArm) -> Answer:
+        arm, features = command.arm, command.features
         self.state.check_names("arm", features)
         try:
             checks.finite("features", self.state.arm_vector(features), LIMIT)
         except (TypeError, ValueError) as problem:
             raise unusable_features("arm", features, problem) from None
-        before = known = self._arm(arm)
+        before = known = self._arms.get(arm, self.state.arms.get(arm))
         if known is None or not known.active or known.features != features:
             known = self._arms[arm] = KnownArm(self._write(log.Arm(arm, features)).number, features)
         return Answer(201 if before is None else 200, ArmState(arm, True, features, known.version))

@@ -14,8 +14,8 @@ import pytest
 
 from hybandits.service.access import Tokens
 from hybandits.service.api import LARGEST_BODY, application
-from hybandits.service.fingerprint import fingerprint
 from hybandits.service.log import StoreError
+from hybandits.service.model_state import fingerprint
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, decide, put, reward, served, writer
 

@@ -10,14 +10,14 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi import checks
 
-from hybandits.service import openapi
+from hybandits.service.api import document
 from tests.support.bandits import CLICKS, put, served, writer
 
 EXAMPLES = 25
 """Requests for every operation."""
 
 pytestmark = pytest.mark.slow
-schema = schemathesis.openapi.from_dict(json.loads(openapi.document()))
+schema = schemathesis.openapi.from_dict(json.loads(document()))
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +47,6 @@ def test_answers_are_as_described(case: Any, address: str) -> None:
 
 def test_an_answer_that_no_client_can_see_is_not_described() -> None:
     """408 is for clients that went away."""
-    paths = json.loads(openapi.document())["paths"]
+    paths = json.loads(document())["paths"]
     operations = [operation for path in paths.values() for operation in path.values()]
     assert not [operation["operationId"] for operation in operations if "408" in operation["responses"]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numba
 import pytest
 
-from hybandits.service import fingerprint as module
-from hybandits.service.fingerprint import PARTS, fingerprint
+from hybandits.service import model_state
+from hybandits.service.model_state import PARTS, fingerprint
 
 
 def test_it_changes_with_the_parts_and_with_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,7 +14,7 @@ def test_it_changes_with_the_parts_and_with_nothing_else(monkeypatch: pytest.Mon
     fingerprint.cache_clear()
     assert fingerprint() == usual
     for fewer in (PARTS[1:], PARTS[:-1]):
-        monkeypatch.setattr(module, "PARTS", fewer)
+        monkeypatch.setattr(model_state, "PARTS", fewer)
         fingerprint.cache_clear()
         assert fingerprint() != usual
     monkeypatch.undo()

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from hybandits.service.commands import GiveReward, Promote, PutArm
-from hybandits.service.fingerprint import fingerprint
 from hybandits.service.log import Row
-from hybandits.service.model_state import ModelState
+from hybandits.service.model_state import ModelState, fingerprint
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.summary import FIRST_BIN
 from hybandits.service.writer import Writer

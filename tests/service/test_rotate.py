@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import hybandits.service.model_state
 from hybandits.service.api import _active_at
 from hybandits.service.commands import Decide, GiveReward, PutArm, Refused
 from hybandits.service.export import EARLIER, NO_REWARD, OPEN, export
-from hybandits.service.log import ARMS, DECISION, Continued, Decision, Row, Store, StoreError, encode, open_store
+from hybandits.service.log import ARMS, DECISION, Continued, Decision, Row, Store, StoreError, open_store
 from hybandits.service.model_state import ModelState, walk
 from hybandits.service.rotate import contradiction, rotate
 from hybandits.service.sqlite import SqliteStore
@@ -156,8 +157,8 @@ def test_a_rotation_that_was_killed_is_repeated(tmp_path: Path, method: str, mon
 def tampered(store: SqliteStore, row: Row, content: Any) -> Callable[[], None]:
     """Change a row of a log; return what changes it back."""
     change = "UPDATE log SET content = ? WHERE row = ?"
-    store._fetch(change, (encode(content).decode(), row.number))
-    return lambda: store._fetch(change, (encode(row.content).decode(), row.number)) and None
+    store._fetch(change, (msgspec.json.encode(content).decode(), row.number))
+    return lambda: store._fetch(change, (msgspec.json.encode(row.content).decode(), row.number)) and None
 
 
 def test_a_log_that_begins_elsewhere_is_found_out(tmp_path: Path) -> None:

@@ -7,12 +7,13 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from hybandits.service.commands import Decide
-from hybandits.service.log import Decision, Row, encode
+from hybandits.service.log import Decision, Row
 from hybandits.service.model_state import ModelState, walk
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.verify import Verification, verify
@@ -36,9 +37,9 @@ def last_decision(store: SqliteStore) -> tuple[Row, Decision]:
 def verified(store: SqliteStore, row: Row, other: Decision) -> Verification:
     """Return the result of `verify` if a row of the log has another content."""
     change = "UPDATE log SET content = ? WHERE row = ?"
-    store._fetch(change, (encode(other).decode(), row.number))
+    store._fetch(change, (msgspec.json.encode(other).decode(), row.number))
     result = verify(store)
-    store._fetch(change, (encode(row.content).decode(), row.number))
+    store._fetch(change, (msgspec.json.encode(row.content).decode(), row.number))
     return result
 
 
