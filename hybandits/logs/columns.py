@@ -1,7 +1,6 @@
 """Reads a user's own log: CSV (also gzipped) or Parquet files, and a `Mapping` that says what the columns mean.
 
-Rows are read in blocks and checked column by column. A cell that cannot be used costs only its own row, and every row
-that is lost is counted with its line. Neither the header nor blank lines count as lines read.
+Neither the header nor blank lines count as lines read.
 """
 
 import collections.abc
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 
 from hybandits.features import COLUMNS, ZERO, Category, Feature, Number, plain_features
 from hybandits.foundation.checks import FloatArray, nearest, short
-from hybandits.logs.files import InputFiles, Paths, list_files, source_names
+from hybandits.logs.files import Paths, list_files, source_names
 from hybandits.logs.report import ReadReport
 from hybandits.logs.store import NO_TIME, Batch, Id, LogError, Tables, id_of
 from hybandits.logs.tables import Rows, TableFile, is_text, listed, open_table, require
@@ -129,10 +128,7 @@ class Mapping:
 
 
 class OneHot:
-    """The columns of 0 and 1 of a categorical column: one per category, in the order of their names.
-
-    The first category has no column, because all of them would add up to the constant.
-    """
+    """The columns of 0 and 1 of a categorical column: one per category, by name, except the first."""
 
     def __init__(self, column: str, values: Iterable[str]) -> None:
         self.column = column
@@ -147,10 +143,7 @@ class OneHot:
         return matrix
 
     def feature(self, *, integers: bool) -> Category | None:
-        """The same columns as a named feature, for use online; None if there is no category.
-
-        With `integers`, categories are integers if all of them are whole numbers.
-        """
+        """The same columns as a named feature, with `integers` of integers if all are; None if there is no category."""
         ids = [id_of(value) for value in self._values]
         values: list[Id] = ids if integers and all(isinstance(value, int) for value in ids) else list(self._values)
         return Category(values=values[1:], base=values[0], unknown=ZERO) if values else None
@@ -168,20 +161,12 @@ def one_hots(categories: dict[str, set[str]]) -> list[OneHot]:
 
 
 class KnownArms(NamedTuple):
-    """The arms' features by name, their vectors by the text of their ids, the features before encoding, and their file.
-
-    `vectors` is None if any arm may come.
-    """
+    """The arms of a file: the names of their features, and these before encoding."""
 
     features: list[str]
-    vectors: dict[str, FloatArray] | None
+    vectors: dict[str, FloatArray] | None  # by the text of the id; None if any arm may come
     named: dict[str, Feature]
     file: Path | str | None
-
-
-def table_files(paths: Paths) -> InputFiles:
-    """List the CSV and Parquet files among some paths and in their folders; every folder must have at least one."""
-    return list_files(paths, lambda name: name.lower().endswith(SUFFIXES), ", ".join(f"*{end}" for end in SUFFIXES))
 
 
 class ColumnsReader:
@@ -195,7 +180,8 @@ class ColumnsReader:
     kind = "columns"
 
     def __init__(self, paths: Paths, *, mapping: Mapping | None = None) -> None:
-        self.files, self.ignored = table_files(paths)
+        endings = ", ".join(f"*{end}" for end in SUFFIXES)
+        self.files, self.ignored = list_files(paths, lambda name: name.lower().endswith(SUFFIXES), endings)
         self._tables = [open_table(file) for file in self.files]
         if mapping is None:
             raise ValueError(
@@ -225,7 +211,12 @@ class ColumnsReader:
             twice = [name for name, n in Counter(names).items() if n > 1]
             if twice:
                 raise LogError(f"two {what} features are called {twice[0]!r}: rename a column")
-        named_user = {name: feature for name in mapping.features if (feature := self._named(name)) is not None}
+        named_user: dict[str, Feature] = {}
+        for name in mapping.features:
+            hot = self._hots.get(name)
+            feature = Number() if hot is None else hot.feature(integers=not self._holds_text(name))
+            if feature is not None:
+                named_user[name] = feature
         columns: dict[str, Any] = {
             "constant": True,
             "user": plain_features(named_user),
@@ -260,12 +251,6 @@ class ColumnsReader:
         per_arm = itertools.chain.from_iterable(columns.values() for columns in self._by_arm.values())
         return list(dict.fromkeys([*self.mapping.columns, *per_arm]))
 
-    def _named(self, name: str) -> Feature | None:
-        """The named feature that a column is; None if it became no columns."""
-        if name not in self._hots:
-            return Number()
-        return self._hots[name].feature(integers=not self._holds_text(name))
-
     def _holds_text(self, name: str) -> bool:
         """Return whether a file declares a column as text; CSV files do not."""
         return any(is_text(kind) for file in self._tables if (kind := file.type_of(name)))
@@ -275,9 +260,8 @@ class ColumnsReader:
             return KnownArms([], None, {}, None)
         file = open_table(self.mapping.arms_file)
         label, *features = [name for name in file.columns if name] or [""]
-        rows = read_arms(file, label, features, ())
-        vectors = np.column_stack([np.ones(len(rows.names)), *(rows.numbers[name] for name in features)])
-        known = dict(zip(rows.names, vectors, strict=True))
+        arms, numbers, _ = read_arms(file, label, features, ())
+        known = dict(zip(arms, np.column_stack([np.ones(len(arms)), *numbers]), strict=True))
         return KnownArms(features, known, dict.fromkeys(features, Number()), self.mapping.arms_file)
 
     def _collect_categories(self) -> None:
@@ -419,28 +403,22 @@ class ColumnsReader:
         return out
 
 
-class ArmRows(NamedTuple):
-    """The rows of a file of arms: their ids as text, numbers and texts by column."""
-
-    names: list[str]
-    numbers: dict[str, FloatArray]
-    texts: dict[str, list[str]]
-
-
-def read_arms(file: TableFile, label: str, numbers: Sequence[str], texts: Sequence[str]) -> ArmRows:
-    """Read a file with one row per arm; LogError if anything is wrong, because every round depends on it."""
+def read_arms(
+    file: TableFile, label: str, numbers: Sequence[str], texts: Sequence[str]
+) -> tuple[list[str], list[FloatArray], list[list[str]]]:
+    """Ids, numbers and texts, by column, from a file with one row per arm; LogError if anything in it is wrong."""
     require(file, [label, *numbers, *texts])
-    arms = ArmRows([], {name: np.empty(0) for name in numbers}, {name: [] for name in texts})
+    arms: list[str] = []
+    values: list[FloatArray] = [np.empty(0) for _ in numbers]
+    words: list[list[str]] = [[] for _ in texts]
     for rows in file.blocks([label, *numbers, *texts]):
-        arms.names.extend(rows.ids(label, integers=not is_text(file.type_of(label) or pa.null())).to_pylist())
-        for name in numbers:
-            arms.numbers[name] = np.append(arms.numbers[name], rows.numbers(name))
-        for name in texts:
-            arms.texts[name].extend(rows.text(name).to_pylist())
+        arms += rows.ids(label, integers=not is_text(file.type_of(label) or pa.null())).to_pylist()
+        values = [np.append(column, rows.numbers(name)) for name, column in zip(numbers, values, strict=True)]
+        words = [column + rows.text(name).to_pylist() for name, column in zip(texts, words, strict=True)]
         for line, reason, detail in rows.faults():
             raise LogError(f"{file.path}, line {line:,}: {reason} ({detail}): give every arm numbers in all columns")
-    twice = [name for name, n in Counter(arms.names).items() if n > 1]
-    if twice or not arms.names:
+    twice = [name for name, n in Counter(arms).items() if n > 1]
+    if twice or not arms:
         wrong = f"the arm {twice[0]!r} twice" if twice else "no arms"
         raise LogError(f"{file.path} has {wrong}: give it one row per arm")
-    return arms
+    return arms, values, words

@@ -1,10 +1,8 @@
 """The Open Bandit Dataset: a campaign's folder with a CSV of rounds and `item_context.csv`.
 
-All items of `item_context.csv` are candidates in every round. A user's vector is a constant and one column of 0 and 1
-per category of `user_feature_0` to `_3`; an item's is a constant, `item_feature_0` (scaled to mean 0 and variance 1
-over the items) and the categories of its other features. The first category of each feature, in the order of the
-hashes, has no column: the constant and the other columns imply it. The affinity of a user and an item
-(`user-item_affinity_0` and so on, one column per item) is the pair feature `affinity` of every candidate.
+All items of `item_context.csv` are candidates in every round. `user_feature_0` and so on are categories, and so are the
+items' features but for `item_feature_0`, which is scaled to mean 0 and variance 1 over the items. The columns
+`user-item_affinity_0` and so on, one per item, are the pair feature `affinity`.
 """
 
 import re
@@ -56,19 +54,17 @@ class OpenBanditReader(ColumnsReader):
     def _known_arms(self) -> KnownArms:
         file = open_table(self._items)
         number, *others = _numbered(file, "item_feature")
-        rows = read_arms(file, "item_id", [number], others)
-        values = rows.numbers[number]
+        items, (values,), texts = read_arms(file, "item_id", [number], others)
         features = [number]
         parts = [np.ones((len(values), 1)), ((values - values.mean()) / (values.std() or 1.0))[:, None]]
         named: dict[str, Feature] = {number: Number()}
-        for hot in one_hots({name: set(rows.texts[name]) for name in others}):
+        hots = one_hots({name: set(column) for name, column in zip(others, texts, strict=True)})
+        for hot, column in zip(hots, texts, strict=True):
             features += hot.names
             if (feature := hot.feature(integers=False)) is not None:
                 named[hot.column] = feature
-            parts.append(hot.matrix(pa.array(rows.texts[hot.column], pa.string())))
-        return KnownArms(
-            features, dict(zip(rows.names, np.concatenate(parts, axis=1), strict=True)), named, self._items
-        )
+            parts.append(hot.matrix(pa.array(column, pa.string())))
+        return KnownArms(features, dict(zip(items, np.concatenate(parts, axis=1), strict=True)), named, self._items)
 
 
 def find_campaign(paths: Paths) -> tuple[Path, Path]:

@@ -1,12 +1,7 @@
 """Synthetic click logs in the formats of Yahoo! R6A and R6B, from a hybrid model that is known.
 
 Every visit brings a new user u. The article shown is drawn uniformly from the pool of that moment, and it is clicked
-with probability
-
-    p(u, article a) = x . theta + z . beta_a,   x = vec(u v'),   z = v ("das") or u ("li")
-
-where v is the article's vector. Probabilities are about 0.02 to 0.1, so what is learned from the log can be compared
-with the truth.
+with probability x . theta + z . beta_a, where x = vec(u v') with the article's vector v, and z = v ("das") or u ("li").
 """
 
 import datetime
@@ -17,7 +12,6 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import compress, pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from isal import isal_zlib
@@ -149,11 +143,7 @@ class SyntheticLog:
 
     @cached_property
     def parameters(self) -> tuple[FloatArray, dict[str, FloatArray]]:
-        """The true theta, and the true beta of every article.
-
-        Memberships sum to 1, so the mean of R6A lies within 0.055 of RATE. In R6B, a feature that is on moves the mean
-        by at most 0.0025, an article by 0.01.
-        """
+        """The true theta, and the true beta of every article. Means are about 0.02 to 0.1."""
         random, features = self._random(_MODEL, 0), self.map
         if self.kind == "R6B":
             shared = np.full((features.user, 1), 0.002)
@@ -251,7 +241,13 @@ class SyntheticLog:
                             file.write(packer.compress(text))
                             progress(rounds)
                         file.write(packer.flush())
-                (part / TRUTH).write_text(json.dumps(self._truth(), indent=1) + "\n")
+                theta, beta = self.parameters
+                truth = {
+                    "synthetic": asdict(self), "theta": theta.tolist(),
+                    "beta": {name: each.tolist() for name, each in beta.items()},
+                    "articles": {name: each.tolist() for name, each in self.articles.items()},
+                }  # fmt: skip
+                (part / TRUTH).write_text(json.dumps(truth, indent=1) + "\n")
                 os.replace(part, folder)
         finally:
             discard(part)
@@ -281,14 +277,6 @@ class SyntheticLog:
         text = b"".join(b" %d:%%d.%%06d" % (key + 2) for key in range(MEMBERSHIPS)) + b" 1:1.000000"
         shares = np.stack(np.divmod(users, MICRO), axis=2).reshape(len(users), -1)
         return (text % tuple(user) for user in shares.tolist())
-
-    def _truth(self) -> dict[str, Any]:
-        theta, beta = self.parameters
-        return {
-            "synthetic": asdict(self), "theta": theta.tolist(),
-            "beta": {name: each.tolist() for name, each in beta.items()},
-            "articles": {name: each.tolist() for name, each in self.articles.items()},
-        }  # fmt: skip
 
 
 def _simplex(random: np.random.Generator, n: int, concentration: float) -> np.ndarray:

@@ -1,8 +1,7 @@
 """CSV files (also gzipped) and Parquet files as blocks of rows, and their cells as text, numbers, seconds and lists.
 
-A row with a cell that cannot be used is marked, with the reason, and is lost alone. A file that is not a table, such as
-one with a quote that is not closed on its line, is refused with the line. Lines are numbered as in the file, with the
-header as line 1; rows of Parquet files are numbered from 1.
+A cell that cannot be used costs its own row alone; a file that is not a table is refused. Lines are numbered as in the
+file, with the header as line 1; rows of Parquet files are numbered from 1.
 """
 
 from __future__ import annotations
@@ -58,8 +57,7 @@ class Rows:
     @property
     def good(self) -> np.ndarray:
         """Rows without a fault so far."""
-        good: np.ndarray = self._reason < 0
-        return good
+        return np.asarray(self._reason < 0)
 
     def fault(self, mask: np.ndarray, reason: str, detail: Callable[[int], str]) -> None:
         """Mark these rows as unusable; a row that is marked already keeps its first reason."""
@@ -92,7 +90,7 @@ class Rows:
             raise LogError(f"column {name!r} is of type {kind}: it should hold text in UTF-8 or numbers") from None
         text = pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
         if not optional:
-            self.fault(_nulls(text), "missing value", lambda i: f"column {name!r} is empty")
+            self.fault(np.array(text.is_null()), "missing value", lambda i: f"column {name!r} is empty")
         return text
 
     def ids(self, name: str, *, integers: bool = True) -> pa.Array:
@@ -133,7 +131,7 @@ class Rows:
         column = self.columns[name]
         if pa.types.is_temporal(column.type):
             microseconds = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).fill_null(0).to_numpy()
-            values = np.where(_nulls(column), np.nan, np.floor_divide(microseconds, 10**6))
+            values = np.where(np.array(column.is_null()), np.nan, np.floor_divide(microseconds, 10**6))
         elif is_text(column.type):
             text = self.text(name, optional=True)
             values, unparsable = _each(text, _moment)
@@ -147,7 +145,7 @@ class Rows:
     def lists(self, name: str, *, integers: bool = True) -> list[list[str]]:
         """A column of lists of ids: a list column of Parquet, or text with | between the ids. See `ids`."""
         column = self.columns[name]
-        if not is_list(column.type):
+        if not isinstance(column.type, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
             column = pc.split_pattern(self.text(name), "|")
         flat = column.flatten()
         names = Rows({name: flat}, np.zeros(len(flat), np.int64)).ids(name, integers=integers).to_pylist()
@@ -162,15 +160,6 @@ def is_text(kind: pa.DataType) -> bool:
     """Return whether a column of this type holds text, perhaps as categories."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return any(check(kind) for check in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
-
-
-def is_list(kind: pa.DataType) -> bool:
-    """Return whether a column of this type holds lists."""
-    return any(check(kind) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
-
-
-def _nulls(column: pa.Array) -> np.ndarray:
-    return np.asarray(pc.is_null(column).to_numpy(zero_copy_only=False), bool)
 
 
 def _floats(column: pa.Array) -> FloatArray:
@@ -255,9 +244,7 @@ class CsvTable:
         """Blocks of rows; cells are text."""
         first = 1
         for block in read_lines(self.path, progress, BLOCK):
-            rows = block
-            if first == 1:
-                rows = block.partition(b"\n")[2]
+            rows = block.partition(b"\n")[2] if first == 1 else block
             if rows:
                 yield self._parse(rows, first + (first == 1), wanted)
             first += block.count(b"\n")
@@ -282,9 +269,7 @@ class CsvTable:
             table = pa.csv.read_csv(
                 pa.py_buffer(block),
                 pa.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
-                pa.csv.ParseOptions(
-                    delimiter=self._delimiter, invalid_row_handler=handle
-                ),
+                pa.csv.ParseOptions(delimiter=self._delimiter, invalid_row_handler=handle),
                 pa.csv.ConvertOptions(
                     column_types=dict.fromkeys(used, pa.string()), include_columns=used, strings_can_be_null=False,
                     null_values=[],

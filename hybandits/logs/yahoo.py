@@ -2,10 +2,9 @@
 
     1241160900 109513 0 |user 2:0.01 3:0.2 4:0 5:0.19 6:0.6 1:1 |109498 2:0.3 3:0.1 4:0.1 5:0.2 6:0.3 1:1 |109509 ...
 
-A line has the time, the article shown and the click, then the user's features, then the candidates with theirs. Most of
-a line is the list of candidates, and the same list lasts for thousands of lines, so lists are parsed once and then
-found by their text. The users' features are different in every line: a kernel parses their usual spelling. Every line
-that is not ordinary is parsed by `parse_line`, which says what is wrong with it.
+A line has the time, the article shown and the click, then the user's features, then the candidates with theirs. The
+same list of candidates lasts for thousands of lines, so lists are parsed once and found by their text. A kernel parses
+the usual spelling of all else; every other line is parsed by `parse_line`, which says what is wrong with it.
 """
 
 import contextlib
@@ -52,11 +51,8 @@ class Malformed(ValueError):  # noqa: N818 (a verdict on a line that is counted,
         self.reason, self.detail = reason, detail
 
 
-class Article(NamedTuple):
-    """A candidate with its features."""
-
-    id: str
-    vector: list[float]
+Article = tuple[str, list[float]]
+"""The id and the features of a candidate."""
 
 
 class Line(NamedTuple):
@@ -112,11 +108,11 @@ def parse_article(text: bytes, kind: str) -> Article:
         raise Malformed("candidate without an id", f"got {short('|' + text.decode('latin-1'))}")
     if kind == R6B and len(tokens) > 1:
         raise Malformed("wrong number of fields", f"got {short('|' + text.decode('latin-1'))}, expected an id alone")
-    return Article(tokens[0], _parse_features(tokens[1:], kind) if kind == R6A else [1.0])
+    return tokens[0], _parse_features(tokens[1:], kind) if kind == R6A else [1.0]
 
 
 def _distinct(articles: list[Article]) -> list[Article]:
-    ids = [article.id for article in articles]
+    ids = [name for name, _ in articles]
     if len(set(ids)) < len(ids):
         raise Malformed("candidate listed twice", next(name for i, name in enumerate(ids) if name in ids[:i]))
     return articles
@@ -207,10 +203,9 @@ def parse_user(text, at, binary, user):  # type: ignore[no-untyped-def]
 def scan_lines(text, at, binary, spans, users):  # type: ignore[no-untyped-def]
     """Scan whole lines from text[at:] on: parse times, clicks and users, find the articles and the lists of candidates.
 
-    Returns how many lines there were, as many as `spans` has rows at most, and where the next one begins.
-
-    The list of candidates is at text[POOL:END]; POOL is -1 if the line is not in the usual spelling. SAME tells whether
-    the list is that of the last line that had one.
+    Returns how many lines there were, as many as `spans` has rows at most, and where the next one begins. The list of
+    candidates is at text[POOL:END]; POOL is -1 if the line is not in the usual spelling. SAME tells whether the list is
+    that of the last line that had one.
     """
     last = size = row = 0
     while at < text.shape[0] and row < spans.shape[0]:
@@ -281,29 +276,17 @@ class _Pools:
         if not text.isascii() or not text.decode().replace("\t", " ").rstrip("\r").isprintable():
             raise Malformed("bytes that are not plain text", short(text[:40]))
         parts = text.split(b"|")
-        articles = _distinct([self._article(part) for part in parts])
+        self._articles.update((part, parse_article(part, self.kind)) for part in parts if part not in self._articles)
+        articles = _distinct([self._articles[part] for part in parts])
         for part, (name, vector) in zip(parts, articles, strict=True):
             if part not in self._rows:
                 self._rows[part] = self.tables.arm(id_of(name), np.array(vector))
         row = self.tables.pool([self._rows[part] for part in parts])
         return _Pool(row, {name.encode(): place for place, (name, _) in enumerate(articles)})
 
-    def _article(self, text: bytes) -> Article:
-        if text not in self._articles:
-            self._articles[text] = parse_article(text, self.kind)
-        return self._articles[text]
-
 
 class YahooReader:
-    """Reads R6A and R6B click logs, gzipped or not, in the order given; files of a folder by name, which is by date.
-
-    Attributes
-    ----------
-    kind : str
-        "R6A" or "R6B".
-    files, ignored
-        The files to read, and what is not read in the given folders: path to reason.
-    """
+    """Reads R6A and R6B click logs, gzipped or not, in the order given; files of a folder by name, which is by date."""
 
     def __init__(self, paths: Paths) -> None:
         self.files, self.ignored = list_files(
@@ -370,7 +353,11 @@ class YahooReader:
                     rows[i:j], propensity[i:j] = pool.row, 1.0 / len(pool.places)
             for k in (i + np.flatnonzero(chosen[i:j] < 0)).tolist():
                 try:
-                    line, pool = self._parse_closely(text[spans[k, START] : spans[k, END]], pools)
+                    line = parse_line(text[spans[k, START] : spans[k, END]], self.kind)
+                    pool = pools[line.pool]
+                    if line.article.encode() not in pool.places:
+                        detail = f"{short(line.article)} is not among the {len(pool.places)} candidates"
+                        raise Malformed("article shown is not a candidate", detail)
                 except Malformed as fault:
                     faults.append((k, fault))
                     continue
@@ -380,15 +367,6 @@ class YahooReader:
         if faults:
             batch = Batch(*(column[chosen >= 0] for column in batch[:-1]))
         return batch, faults, at
-
-    def _parse_closely(self, text: bytes, pools: _Pools) -> tuple[Line, _Pool]:
-        """The round in a line that is not ordinary; raises `Malformed`."""
-        line = parse_line(text, self.kind)
-        pool = pools[line.pool]
-        if line.article.encode() not in pool.places:
-            detail = f"{short(line.article)} is not among the {len(pool.places)} candidates"
-            raise Malformed("article shown is not a candidate", detail)
-        return line, pool
 
 
 def _origin(folders: Iterable[Path]) -> dict[str, Any]:

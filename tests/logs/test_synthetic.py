@@ -39,7 +39,7 @@ def test_clicks_and_displays_are_as_the_model_says(kind: str, features: str, tmp
     for text in lines_of(log, tmp_path):
         line: Line = parse_line(text, kind)
         pool = parse_pool(line.pool, kind)
-        shown = [article.id for article in pool].index(line.article)
+        shown = [name for name, _ in pool].index(line.article)
         article, vector = pool[shown]
         assert vector == log.articles[article].tolist()
         mean = log.mean(np.array(line.user), np.array(vector), article)

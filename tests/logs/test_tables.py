@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybandits.logs import files, tables
-from hybandits.logs.columns import ColumnsReader, Mapping, table_files
+from hybandits.logs.columns import ColumnsReader, Mapping
 from hybandits.logs.store import LogError
 from hybandits.logs.tables import Fault, Rows, open_table
 from tests.support.own_logs import FULL, LOG, SIMPLE, read, write
@@ -123,11 +123,13 @@ def test_blocks_have_the_wanted_columns_and_the_lines_of_the_file(tmp_path: Path
 
 def test_tables_of_a_folder(tmp_path: Path) -> None:
     for name in ("b.CSV", "a.parquet", "c.tsv.gz", "d.txt"):
-        write(tmp_path / name, "x")
-    assert [file.name for file in table_files(tmp_path).files] == ["a.parquet", "b.CSV", "c.tsv.gz"]
+        write(tmp_path / name, "x,y\n1,0\n")
+    mapping = Mapping(arm="x", reward="y")
+    files = ColumnsReader(tmp_path, mapping=mapping).files
+    assert [file.name for file in files] == ["a.parquet", "b.CSV", "c.tsv.gz"]
     (tmp_path / "empty").mkdir()
     with pytest.raises(LogError, match=r"empty has no log in it: give a folder with files named \*.csv, "):
-        table_files([tmp_path, tmp_path / "empty"])
+        ColumnsReader([tmp_path, tmp_path / "empty"], mapping=mapping)
 
 
 # ------------------------------------------------------------------ cells

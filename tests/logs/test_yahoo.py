@@ -89,7 +89,7 @@ def test_a_line_of_r6b() -> None:
     line = parse_line(B_LINE, R6B)
     assert (line.article, line.click, len(line.user)) == ("id-560620", 0, 136)
     assert np.flatnonzero(line.user).tolist() == [0, 8, 10, 12, 135]
-    assert [article.id for article in parse_pool(line.pool, R6B)] == ["id-552077", "id-560620", "id-9"]
+    assert [name for name, _ in parse_pool(line.pool, R6B)] == ["id-552077", "id-560620", "id-9"]
 
 
 MALFORMED = [
