@@ -1,8 +1,4 @@
-"""Engines run work in this process, in processes of this machine, or on a Ray cluster.
-
-An engine maps a function over tasks and yields the results as they finish; it is independent of the work. All engines
-give the same results: see `Engine` for the conditions on the function.
-"""
+"""Engines run work in this process, in processes of this machine, or on a Ray cluster."""
 
 import multiprocessing
 import os
@@ -22,7 +18,7 @@ Report = Callable[[int], None]
 """report(amount): called by the work with the amount of its task done since the last call."""
 
 Work = Callable[[Any, Report], Any]
-"""work(task, report): what is done with every task."""
+"""work(task, report): the function that is called with every task."""
 
 Progress = Callable[[int, int], None]
 """progress(number of the task, amount): called by the engine with the amount of a task done so far."""
@@ -170,8 +166,6 @@ def _begin(counters: Any) -> None:
 
 
 def _call(work: Work, i: int, task: Any) -> Any:
-    _counters[i] = 0
-
     def report(amount: int) -> None:
         _counters[i] += amount
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
 from collections import Counter
@@ -178,9 +179,12 @@ class Number:
 
     def fill(self, feature: str, values: Sequence[Any], out: FloatArray) -> None:
         """Write the columns for these values into the zeros of `out`."""
-        if len(values) > 1 and (finite := _finite(values)) is not None:
-            out[:, 0] = finite
-            return
+        if len(values) > 1:
+            with contextlib.suppress(ValueError):  # values of several shapes
+                given = np.array(values)
+                if given.dtype.kind in "fiub" and given.ndim == 1 and np.isfinite(given).all():
+                    out[:, 0] = given
+                    return
         for row, value in enumerate(values):
             if type(value) is float and math.isfinite(value):
                 out[row, 0] = value
@@ -300,14 +304,6 @@ def plain_features(features: Mapping[str, Feature]) -> list[dict[str, Any]]:
     return [{"name": name, **feature.plain()} for name, feature in features.items()]
 
 
-def _from_plain(features: Iterable[Mapping[str, Any]]) -> dict[str, Feature]:
-    kinds: dict[str, type[Feature]] = {"number": Number, "category": Category}
-    return {
-        each["name"]: kinds[each["kind"]](**{key: each[key] for key in each if key not in ("name", "kind")})
-        for each in features
-    }
-
-
 def _declared(feature: str, given: Any) -> Feature:
     """Return the feature that a user has declared."""
     if isinstance(given, Number | Category):
@@ -325,15 +321,6 @@ def _is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(value != value)
-
-
-def _finite(values: Sequence[Any]) -> np.ndarray | None:
-    """Return values that are all finite numbers as an array; None where each of them must be examined."""
-    try:
-        given = np.array(values)
-    except ValueError:
-        return None
-    return given if given.dtype.kind in "fiub" and given.ndim == 1 and np.isfinite(given).all() else None
 
 
 def _number(feature: str, value: Any) -> float:
@@ -468,9 +455,8 @@ class _Side:
 class Features:
     """Makes x and z of candidates from what is known about a user and about arms, by name.
 
-    A user's features become a vector u and an arm's a vector v, each with a constant 1 first. The map says what x and z
-    are: with "das", x has all products of u and v, and z = v; with "li", x is the same, and z = u. Because of the
-    constants, the products include every feature of a user and of an arm on its own. Numbers are not scaled.
+    A user's features become a vector u and an arm's a vector v, each with a constant 1 first, so that the products of u
+    and v include every feature of a user and of an arm on its own. Numbers are not scaled.
 
     Parameters
     ----------
@@ -557,15 +543,14 @@ class Features:
 
     def user_vector(self, user: Any = None) -> FloatArray:
         """Return the vector u of one user: a dict, a row of a DataFrame, or a DataFrame with one row."""
-        vector: FloatArray = user
-        if not ready(user, (self._user.width,)):
-            if type(user) is _ndarray and user.ndim == 1:
-                user = user[None]
-            vectors = self.user_vectors([user] if not self.user or _is_record(user) else user)
-            if len(vectors) != 1:
-                raise ValueError(f"user has {len(vectors)} rows, expected one: pass one user, or use rows(users, arms)")
-            vector = vectors[0]
-        return vector
+        if ready(user, (self._user.width,)):
+            return np.asarray(user)
+        if type(user) is _ndarray and user.ndim == 1:
+            user = user[None]
+        vectors = self.user_vectors([user] if not self.user or _is_record(user) else user)
+        if len(vectors) != 1:
+            raise ValueError(f"user has {len(vectors)} rows, expected one: pass one user, or use rows(users, arms)")
+        return np.asarray(vectors[0])
 
     def user_vectors(self, users: Any) -> FloatArray:
         """Return the vectors u of several users, one row each."""
@@ -574,10 +559,8 @@ class Features:
     def arm_vectors(self, arms: Any) -> FloatArray:
         """Return the vectors v of arms, one row each, to be passed in place of the arms as long as they stay the same.
 
-        Parameters
-        ----------
-        arms : pandas, polars or pyarrow table, list of dicts, or mapping of ids to dicts
-            The arms. If they have no features, a list of their ids or their number will do.
+        Arms are a pandas, polars or pyarrow table, a list of dicts, or a mapping of ids to dicts; if they have no
+        features, a list of their ids or their number will do.
         """
         return self._arm.vectors(arms)
 
@@ -630,8 +613,7 @@ class Features:
     def rows(self, users: Any, arms: Any, pairs: Any = None) -> tuple[FloatArray, FloatArray]:
         """Return x (n, d1) and z (n, d2) for n users and one arm each, for `learn_batch`.
 
-        Every argument has one row for every reward: the user, the arm that was played and, if there are pair features,
-        what is known of the two together.
+        Every argument has one row for every reward; `pairs` are needed if there are pair features.
 
         Examples
         --------
@@ -645,12 +627,10 @@ class Features:
         if len(u) != len(v):
             raise ValueError(f"there are {len(u)} users and {len(v)} arms: pass one of each per row")
         p, base = self._pairs_of(pairs, len(v)), self._map.base
-        products = v[:, :, None] * u[:, None, :] if base != "disjoint" else v[:, :0]
-        parts_x, parts_z = [products.reshape(len(v), -1)], [{"das": v, "shared": v[:, :0]}.get(base, u)]
-        if p is not None:
-            parts_x += [p] * ("x" in self._map.pair_in)
-            parts_z += [p] * ("z" in self._map.pair_in)
-        return np.concatenate(parts_x, axis=1), np.concatenate(parts_z, axis=1)
+        x = (v[:, :, None] * u[:, None, :]).reshape(len(v), -1) if base != "disjoint" else v[:, :0]
+        z = {"das": v, "shared": v[:, :0]}.get(base, u)
+        in_x, in_z = ([p] * (side in self._map.pair_in) for side in "xz")
+        return np.concatenate([x, *in_x], axis=1), np.concatenate([z, *in_z], axis=1)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the features as JSON can hold them."""
@@ -660,17 +640,19 @@ class Features:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the features that `to_dict` turned into this."""
+        kinds: dict[str, type[Feature]] = {"number": Number, "category": Category}
         try:
-            sides = {what: _from_plain(plain.get(what, ())) for what in ("user", "arm", "pair")}
+            sides: dict[str, dict[str, Feature]] = {"user": {}, "arm": {}, "pair": {}}
+            for what, features in sides.items():
+                for each in map(dict, plain.get(what, ())):
+                    name, kind = each.pop("name"), each.pop("kind")
+                    features[name] = kinds[kind](**each)
             return cls(**sides, map=plain["map"], constant=plain["constant"])
         except (AttributeError, KeyError, TypeError, ValueError) as problem:
             raise ValueError(f"these are not features as to_dict() returns them ({problem}): save them again") from None
 
     def attach(self, policy: Policy) -> None:
-        """Keep the features in a policy's notes, so that they are saved and loaded with it.
-
-        The notes then have the entries of a policy that was fitted to a log: the map and the columns of users and arms.
-        """
+        """Keep the features in a policy's notes, so that they are saved and loaded with it."""
         self._check_size(policy)
         policy.notes.update(features=self.map, user=self.user_columns, arm=self.arm_columns)
         policy.notes[COLUMNS] = self.to_dict()
@@ -679,11 +661,7 @@ class Features:
 
     @classmethod
     def of(cls, policy: Policy) -> Self:
-        """Return the features of a policy: those that were attached to it, or those of the log that it was fitted to.
-
-        Those of a log of your own (CSV or Parquet) are the numbers and categories that its mapping names. In other
-        logs every column is a number under the name that it has there.
-        """
+        """Return the features that were attached to a policy, or those of the log that it was fitted to."""
         notes = policy.notes
         if COLUMNS in notes:
             features = cls.from_dict(notes[COLUMNS])

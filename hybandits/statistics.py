@@ -1,11 +1,4 @@
-"""Intervals and confidence sequences that experiments, the paper, evaluation and the service share.
-
-- `interval` and `interval_within`: Student's t intervals of means over independent units.
-- `jackknife`: intervals of functions of such means.
-- `exponents` and `increment_exponents`: exponents of growth.
-- `resample`: bootstrap-t intervals of ratios of sums over blocks.
-- `bernstein` and `asymptotic_radius`: confidence sequences, which hold at all times at once.
-"""
+"""Intervals, exponents and confidence sequences that experiments, the paper, evaluation and the service share."""
 
 import math
 from collections.abc import Callable, Sequence

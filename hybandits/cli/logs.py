@@ -55,7 +55,7 @@ def make_log(
     kind: Annotated[str, typer.Option(metavar="R6A|R6B", help="Format of the files.")] = "R6A",
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same log.")] = 0,
 ) -> None:
-    """Write a synthetic click log in Yahoo's format, to try everything without the licensed data.
+    """Write a synthetic click log in Yahoo's format, so that everything can be tried without the licensed data.
 
     Clicks are drawn from a known model, which is written to truth.json beside the files.
     """
@@ -267,8 +267,8 @@ def evaluate(
             write_text(out / "evaluation.json", json.dumps(evaluation.plain(), indent=1, allow_nan=False) + "\n")
         print_evaluation(evaluation)
         _say_features(view)
-        fitted = targets.noted_features(saved).items()
-        if own := ", ".join(f"{spec}: {name}" for spec, name in fitted if name != view.map.name):
+        maps = {spec: each.notes.get("features", view.map.name) for spec, each in saved.items()}
+        if own := ", ".join(f"{spec}: {name}" for spec, name in maps.items() if name != view.map.name):
             common = f"features of the reward model behind dm and dr, and of policies that learn: {view.map.name}"
             typer.echo(f"{common}; of {own}, as fitted")
         if out is not None:

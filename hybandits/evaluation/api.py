@@ -13,6 +13,7 @@ from hybandits import statistics
 from hybandits.engines import Engine, SerialEngine
 from hybandits.evaluation.estimators import (
     ESTIMATORS,
+    ROUGH,
     TILTED,
     BlockSums,
     Estimator,
@@ -66,11 +67,8 @@ def evaluate(
     process; every engine gives the same bits. `progress` is called with the number of rounds done since the last call.
 
     An estimate that the log does not support is refused and says why. Raises LogError if nothing can be estimated, if
-    there are no rounds, or if rewards lie beyond `reward_range`.
-
-    The value of a fixed policy is its mean reward over the distribution that the log's users and candidates come from.
-    The value of a learning policy by replay is its value averaged over the rounds that it learned from, each as the
-    policy was then; by ips, snips and dr it is averaged over all rounds. See `rejection` for the rounds it learns.
+    there are no rounds, or if rewards lie beyond `reward_range`. The value of a policy that learns is an average over
+    rounds, each as the policy was then: by replay over those that it learned, by the other estimators over all.
 
     Examples
     --------
@@ -84,7 +82,6 @@ def evaluate(
     >>> estimate = evaluation.of("uniform", "ips")
     >>> round(estimate.value, 3), 0 < estimate.low < estimate.value < estimate.high
     (0.082, True)
-
     """
     return EvaluationPlan(view, targets, **settings).evaluate(engine, progress)
 
@@ -128,7 +125,6 @@ class EvaluationPlan:
     ----------
     total : int
         Rounds reported to `progress` in all: those of the log, times the passes over it.
-
     """
 
     def __init__(
@@ -167,9 +163,7 @@ class EvaluationPlan:
         self.ridge = checks.ridge(ridge)
         self.clip = None if clip is None else checks.positive("clip", clip, "it is the largest weight; None for none")
         if keep is not None and not 0 < (keep := checks.real("keep", keep)) <= 1:
-            raise ValueError(
-                f"keep must lie in (0, 1], got {keep!r}: rounds are kept with probability keep / propensity"
-            )
+            raise ValueError(f"keep must lie in (0, 1], got {keep!r}: rounds are kept with keep / propensity")
         self.keep = keep
         if reward_range is not None:
             low, high = (checks.real("reward_range", end) for end in reward_range)
@@ -326,7 +320,7 @@ class Gathered:
             difference = Difference(first.name, gap, *bounds)
         return Estimate(
             *key, value=self.value(key), low=low, high=high, refusal=refusal, difference=difference,
-            notes=tuple(each.remarks(policy)),
+            notes=() if (rough := ROUGH.reason(policy)) is None else (rough,),
         )  # fmt: skip
 
     def _diagnostics(self, policy: LogSupport) -> Diagnostics:

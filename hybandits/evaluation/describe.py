@@ -42,10 +42,9 @@ class ArmCounts:
 class Description:
     """The summary that `describe` makes of a log.
 
-    `sources` counts files, `lines` and `skipped` what was read and skipped by reason. Propensities are None where no
-    round has one in (0, 1]; the log is `uniform` if all are 1 / candidates, up to rounding. `user_rank` and `arm_rank`
-    are the ranks of these vectors and their largest possible values, `size` the root mean square of |(x, z)| of the
-    arms shown.
+    `sources` counts files. Propensities are None where no round has one in (0, 1]; the log is `uniform` if all are
+    1 / candidates, up to rounding. `user_rank` and `arm_rank` are the ranks of these vectors and their largest possible
+    values, `size` the root mean square of |(x, z)| of the arms shown.
     """
 
     path: str
@@ -122,17 +121,12 @@ class _Sums:
             met[arms] = True
         return slices
 
-    def by_arm(self, per_pool: np.ndarray) -> FloatArray:
-        """Sums by arm of what every candidate of a pool gets."""
-        entries = np.repeat(per_pool, self.view.sizes).astype(float)
-        by_arm: FloatArray = np.bincount(self.view.arm, entries, len(self.view.names)).astype(float)
-        return by_arm
-
     def most_shown(self) -> list[ArmCounts]:
-        shown, candidate = self.survey.shown, self.by_arm(self.pool_counts)
+        view, shown = self.view, self.survey.shown
+        candidate = np.bincount(view.arm, np.repeat(self.pool_counts, view.sizes), len(view.names))
         return [
             ArmCounts(
-                arm=self.view.names[a], candidate=int(candidate[a]), shown=int(shown[a]),
+                arm=view.names[a], candidate=int(candidate[a]), shown=int(shown[a]),
                 reward=float(self.rewards_by_arm[a] / shown[a]) if shown[a] else None,
             )
             for a in np.argsort(-shown, kind="stable")[:10]

@@ -1,10 +1,8 @@
 """Estimators of a policy's value: one record each, with its terms, its range, and when it is valid.
 
-To add an estimator, write an `Estimator`; `evaluate` takes it beside the names of `ESTIMATORS`. Its estimate is the
-ratio of two sums over rounds, of its numerators and its denominators; intervals and differences between policies
-follow from them. Rules say when there is no estimate (`refused`), no bootstrap interval
-(`no_interval`) and no confidence sequence (`no_sequence`). The first that applies counts. No rule applies to the log's
-own policy, whose value is the mean reward.
+An estimate is the ratio of two sums over rounds; intervals and differences between policies follow from them. The first
+`Rule` that applies refuses the estimate or its interval. None applies to the log's own policy, whose value is the mean
+reward.
 """
 
 from __future__ import annotations
@@ -35,20 +33,12 @@ class Terms(NamedTuple):
     Let pi(a) be the probability with which the policy shows arm a, p the propensity, and q(a) the mean reward that a
     model predicts for arm a. A policy that learns has pi = 1 for its choice, having learned the rounds kept before.
 
-    Attributes
-    ----------
-    reward : array
-        r, the reward of what was shown.
-    match : array
-        pi(shown).
-    weight : array
-        pi(shown) / p, at most `clip`; 0 where the propensity is missing.
-    kept : array
-        k: pi(shown) times the chance to be kept in replay (see `rejection`); 0 or 1 for a policy that learns.
-    direct : array
-        sum_a pi(a) q(a).
-    within, shown : array
-        The same and q(shown), with q kept within the range of the rewards.
+    - `reward`: r, the reward of what was shown.
+    - `match`: pi(shown).
+    - `weight`: pi(shown) / p, at most `clip`; 0 where the propensity is missing.
+    - `kept`: k = pi(shown) times the chance to be kept in replay (see `rejection`); 0 or 1 for a policy that learns.
+    - `direct`: sum_a pi(a) q(a).
+    - `within`, `shown`: the same and q(shown), with q kept within the range of the rewards.
     """
 
     reward: FloatArray
@@ -61,17 +51,13 @@ class Terms(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """The largest weight, and counts over all rounds.
-
-    silent: rounds in which the policy shows nothing; certain: its probability on other arms where the log's arm was
-    certain; clipped: weights that were clipped; squares: the sum of k^2.
-    """
+    """The largest weight, and counts over all rounds."""
 
     largest: float = 0.0
-    silent: float = 0.0
-    certain: float = 0.0
-    clipped: float = 0.0
-    squares: float = 0.0
+    silent: float = 0.0  # rounds in which the policy shows nothing
+    certain: float = 0.0  # its probability of other arms where the log's arm was certain
+    clipped: float = 0.0  # weights that were clipped
+    squares: float = 0.0  # the sum of k^2
 
     def plus(self, other: Tally) -> Tally:
         return Tally(max(self[0], other[0]), *(a + b for a, b in zip(self[1:], other[1:], strict=True)))
@@ -97,16 +83,17 @@ def columns_of(functions: Sequence[TermsOf], terms: Terms) -> FloatArray:
 
 @dataclass
 class BlockSums:
-    """Sums over consecutive blocks of rounds for one policy."""
+    """Sums over consecutive blocks of rounds for one policy.
+
+    `sums` has the columns of `columns_of` by block and fold; `mass` and `eligible`, by arm, the sum of the policy's
+    probabilities and the rounds in which they are not 0; `features` sums of pi (u, p, 1) by fold and group, for the
+    influence of the model's fit, or nothing where that is not needed.
+    """
 
     sums: FloatArray
-    """The columns of `columns_of`, by block and fold."""
     mass: FloatArray
-    """By arm, the probability with which the policy shows it, summed over rounds."""
     eligible: np.ndarray
-    """By arm, the rounds in which the policy may show it."""
     features: FloatArray
-    """Sums of pi (u, p, 1) by fold and group, for the influence of the model's fit; empty unless it is needed."""
     tally: Tally = field(default_factory=Tally)
 
     @classmethod
@@ -114,10 +101,8 @@ class BlockSums:
         cls, blocks: int, folds: int, arms: int, estimators: int, features: tuple[int, int] = (0, 0)
     ) -> BlockSums:
         """The sums of no rounds; `features` are the groups and the length of (u, p, 1)."""
-        return cls(
-            np.zeros((blocks, folds, len(SUMS) + 3 * estimators)), np.zeros(arms), np.zeros(arms, np.int64),
-            np.zeros((folds, *features)),
-        )  # fmt: skip
+        sums = np.zeros((blocks, folds, len(SUMS) + 3 * estimators))
+        return cls(sums, np.zeros(arms), np.zeros(arms, np.int64), np.zeros((folds, *features)))
 
     def add(self, blocks: slice, other: BlockSums) -> None:
         """Add the sums of other rounds, which lie in these blocks."""
@@ -195,10 +180,8 @@ class LogSupport:
 
     @property
     def overlaps(self) -> bool:
-        """False if too many of the policy's choices are on unseen arms.
-
-        An arm with the log's smallest propensity would go unseen with a chance below exp(-eligible rounds * smallest).
-        """
+        """False if too many of the policy's choices are on unseen arms."""
+        # An arm with the smallest propensity would go unseen with a chance below exp(-eligible rounds * smallest).
         expected = self.data.eligible[self.unseen] * min(self.survey.smallest, 1.0)
         hopeless = self.survey.smallest < math.inf and bool((expected > math.log(1000)).any())
         return not hopeless and self.unseen_share <= UNSEEN
@@ -236,10 +219,7 @@ class LogSupport:
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition on what the log says about a policy, and a message if it holds.
-
-    In the message, {p} is the `LogSupport` of the policy and {value} what the condition returned.
-    """
+    """A condition on a policy, and a message about its `LogSupport` {p} and the {value} of the condition."""
 
     condition: Callable[[LogSupport], Any]
     message: str
@@ -300,10 +280,6 @@ class Estimator:
     def refusal(self, policy: LogSupport) -> str | None:
         """The reason why there is no estimate."""
         return first_reason((NO_CANDIDATE, *self.refused), policy)
-
-    def remarks(self, policy: LogSupport) -> list[str]:
-        """Remarks for a reader of the estimate."""
-        return [] if (reason := ROUGH.reason(policy)) is None else [reason]
 
 
 NO_CANDIDATE = Rule(
@@ -430,26 +406,13 @@ def _dr(t: Terms) -> tuple[FloatArray, FloatArray]:
     return t.within + t.weight * (t.reward - t.shown), np.ones(len(t.reward))
 
 
-def _range_of_rewards(low: float, high: float, largest: float) -> tuple[float, float]:
-    return low, high
-
-
-def _range_of_weighted(low: float, high: float, largest: float) -> tuple[float, float]:
-    # A weight may be 0, so 0 is always among the values.
-    return min(low, low * largest, 0.0), max(high, high * largest, 0.0)
-
-
-def _range_of_corrected(low: float, high: float, largest: float) -> tuple[float, float]:
-    return low - largest * (high - low), high + largest * (high - low)
-
-
 ESTIMATORS: dict[str, Estimator] = {
     each.name: each
     for each in (
         Estimator(
             name="replay",
             terms=_replay,
-            bounds=_range_of_rewards,
+            bounds=lambda low, high, largest: (low, high),
             replayed=True,
             usual_for=("learning",),
             refused=(*PROPENSITIES, OVERLAP_IN_REPLAY, MATCHED, KEPT),
@@ -459,7 +422,8 @@ ESTIMATORS: dict[str, Estimator] = {
         Estimator(
             name="ips",
             terms=_ips,
-            bounds=_range_of_weighted,
+            # A weight may be 0, so 0 is always among the values.
+            bounds=lambda low, high, largest: (min(low, low * largest, 0.0), max(high, high * largest, 0.0)),
             weighted=True,
             usual_for=("fixed",),
             refused=WEIGHTS,
@@ -478,7 +442,7 @@ ESTIMATORS: dict[str, Estimator] = {
         Estimator(
             name="dr",
             terms=_dr,
-            bounds=_range_of_corrected,
+            bounds=lambda low, high, largest: (low - largest * (high - low), high + largest * (high - low)),
             weighted=True,
             modelled=True,
             usual_for=("fixed",),

@@ -1,10 +1,9 @@
 """Models and policies fitted to a log exactly.
 
-Given an arm and its vector, features are linear in (u, 1), or (u, p, 1) with pair features p of the arm shown. So all
-rows of a group (see `View`) are summed up by the triangular factor R of their rows (u, 1, r), which has R'R = sum
-(u, 1, r)(u, 1, r)'. Rows are rotated in, never squared, so no digits are lost. The rows of R stand for all rows of the
-group. Policies that learn their settings also need counts of features that are not 0, and the mean and the spread of
-the rewards.
+Given an arm and its vector, features are linear in (u, 1), or (u, p, 1) with pair features p of the arm shown. So the
+rows of the triangular factor R of the rows (u, 1, r) of a group (see `View`) stand for all its rows. Rows are rotated
+in, never squared, so no digits are lost. Policies that learn their settings also need counts of features that are not
+0, and the mean and the spread of the rewards.
 """
 
 from __future__ import annotations
@@ -33,11 +32,10 @@ decimals, so sums that should be exactly 1 are off by 1e-6, and a fit in such a 
 
 
 class Statistics:
-    """The rounds of a log summed up for the model; their size does not grow with the rounds.
+    """The rounds of a log summed up for the model, by group of the view.
 
-    By group of the view: the triangular factor, the rounds, and in how many of them each feature of (u, p) was not 0.
-    `reward_spread` is the sum of squared deviations of rewards from their mean, `left_out` counts rounds whose arm is
-    not among the candidates as the view has them.
+    `seen` counts the rounds in which each feature of (u, p) was not 0. `reward_spread` is the sum of squared deviations
+    of rewards from their mean, `left_out` counts rounds whose arm is not among the candidates as the view has them.
     """
 
     def __init__(self, view: View) -> None:
@@ -101,8 +99,7 @@ class Statistics:
     def moments(self) -> Moments:
         """Counts and sums of features and moments of rewards, which do not follow from `rows`.
 
-        Feature vec(u v') is not 0 where u and v are not, so `fill` of the counts and of v != 0 gives the counts of x
-        and z. Likewise `fill` of the sums of u and p and of v gives their sums.
+        `fill` of the counts of u and p and of v != 0 gives the counts of x and z, and `fill` of sums gives their sums.
         """
         view, groups = self.view, np.flatnonzero(self.counts)
         code, du, m = view.map.code, view.map.user, view.map.user_and_pair
@@ -236,8 +233,7 @@ def collect(
 ) -> Statistics:
     """Statistics of rounds start..stop-1 for `least_squares`, `ridge_model` and `warm_start`, in one pass over them.
 
-    The work runs on `engine`, by default in this process; every engine gives the same bits. `progress` is called with
-    the number of rounds done since the last call. docs/logs.md has an example.
+    Every engine gives the same bits. `progress` is called with the number of rounds done since the last call.
     """
     start, stop = round_range(view, start, stop)
     statistics = Statistics(view)
@@ -251,12 +247,9 @@ class Fitted(NamedTuple):
 
     model: RewardModel
     rounds: int
-    """The rounds that the model was fitted to."""
     parameters: int
-    rank: int
-    """The number of parameters, or combinations of them, that the rounds determine."""
-    residual: float
-    """The standard deviation of the residuals."""
+    rank: int  # the number of parameters, or combinations of them, that the rounds determine
+    residual: float  # the standard deviation of the residuals
 
 
 def least_squares(statistics: Statistics) -> Fitted:
@@ -294,14 +287,13 @@ def least_squares(statistics: Statistics) -> Fitted:
             own, rank = turned[k:], rank + k
         rest = _compact(np.vstack([rest, own]), d1 + 1)
     theta, null = np.zeros(d1), np.zeros((d1, 0))
-    missed = rest[:, d1]
     if d1:
         left, values, right = np.linalg.svd(rest[:, :d1], full_matrices=True)
         largest = math.sqrt(max(float(np.linalg.eigvalsh(rows.x.T @ rows.x)[-1]), 0.0))
         k = int((values > RCOND * largest).sum())
         theta = right[:k].T @ (left.T[:k] @ rest[:, d1] / values[:k])
         null, rank = right[k:].T, rank + k
-        missed = rest[:, d1] - rest[:, :d1] @ theta
+    missed = rest[:, d1] - rest[:, :d1] @ theta
     beta = np.zeros((len(view.names), d2))
     if null.shape[1]:
         normal = np.column_stack([null, -theta])
@@ -313,11 +305,8 @@ def least_squares(statistics: Statistics) -> Fitted:
         beta[a] = constant - slope @ theta
     squares = noise + float(missed @ missed)
     model = RewardModel(map=view.map, theta=theta, beta=beta, names=view.names)
-    parameters = d1 + d2 * len(arm)
-    degrees = max(statistics.rounds - rank, 1)
-    return Fitted(
-        model=model, rounds=statistics.rounds, parameters=parameters, rank=rank, residual=math.sqrt(squares / degrees)
-    )
+    residual = math.sqrt(squares / max(statistics.rounds - rank, 1))
+    return Fitted(model, statistics.rounds, parameters=d1 + d2 * len(arm), rank=rank, residual=residual)
 
 
 def _compact(rows: FloatArray, columns: int) -> FloatArray:
@@ -337,19 +326,16 @@ def ridge_model(statistics: Statistics, *, ridge: float = 1.0) -> tuple[RewardMo
     names = [view.names[a] for a in rows.arm]
     estimator.learn_batch(names, rows.x, rows.z, rows.reward)
     beta = np.zeros((len(view.names), view.d2))
-    known = estimator.learned
-    for i, name in enumerate(view.names):
-        if name in known:
-            beta[i] = estimator.beta(name)
+    for a in np.unique(rows.arm):
+        beta[a] = estimator.beta(view.names[a])
     return RewardModel(map=view.map, theta=estimator.theta, beta=beta, names=view.names), estimator
 
 
 def warm_start(policy: Policy, statistics: Statistics) -> None:
     """Teach a policy everything in the statistics, as if it had learned the rounds one by one (up to rounding).
 
-    The policy must have d1 and d2 of the view and learn from sums (`Policy.learns_from_sums`), as all policies do
-    whose estimator is a ridge regression. A policy that learns its settings ends up as if `refresh` had been called,
-    too.
+    The policy must learn from sums (`Policy.learns_from_sums`). One that learns its settings ends up as if `refresh`
+    had been called, too.
     """
     view = statistics.view
     if (policy.d1, policy.d2) != (view.d1, view.d2):

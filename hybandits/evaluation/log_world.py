@@ -33,11 +33,8 @@ class RewardModel:
         With Theta the matrix of which theta without its pair features is the vec,
         x.theta = u' Theta v + p.theta_p.
         """
-        row = {name: i for i, name in enumerate(self.names)}
-        beta = np.zeros((len(view.names), self.map.d2))
-        for i, name in enumerate(view.names):
-            if name in row:
-                beta[i] = self.beta[row[name]]
+        known, unknown = dict(zip(self.names, self.beta, strict=True)), np.zeros(self.map.d2)
+        beta = np.array([known.get(name, unknown) for name in view.names])
         # No BLAS here, so that the bits are the same on any number of threads.
         v, own = view.vectors[view.group_vector], beta[view.group_arm]
         du, arm = self.map.user, self.map.arm

@@ -115,31 +115,23 @@ class BlockLayout(NamedTuple):
 
 def is_uniform(propensity: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     """True where a propensity is 1 / candidates, up to ROUNDING; False where it is missing."""
-    uniform: np.ndarray = np.abs(propensity * candidates - 1) <= ROUNDING
-    return uniform
+    return np.asarray(np.abs(propensity * candidates - 1) <= ROUNDING)
 
 
 @dataclass
 class Survey:
     """Propensities, rewards and lists of some rounds of a log."""
 
-    shown: np.ndarray
-    """The rounds in which each arm was shown."""
+    shown: np.ndarray  # the rounds in which each arm was shown
     rounds: int = 0
-    missing: int = 0
-    """Rounds without a propensity."""
-    wrong: int = 0
-    """Rounds with a propensity outside (0, 1]."""
-    uneven: int = 0
-    """Rounds whose propensity is not that of uniform choice."""
-    smallest: float = math.inf
-    """The smallest propensity in (0, 1]."""
+    missing: int = 0  # rounds without a propensity
+    wrong: int = 0  # rounds with a propensity outside (0, 1]
+    uneven: int = 0  # rounds whose propensity is not that of uniform choice
+    smallest: float = math.inf  # of the propensities in (0, 1]
     largest: float = 0.0
-    lowest: float = math.inf
-    """The lowest reward."""
+    lowest: float = math.inf  # of the rewards
     highest: float = -math.inf
-    shortest: int = 2**62
-    """The number of candidates of the shortest list."""
+    shortest: int = 2**62  # of the lists of candidates
     longest: int = 0
 
     @classmethod

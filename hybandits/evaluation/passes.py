@@ -144,10 +144,9 @@ def add_choices(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Write a ROUND for every round. Returns the first round whose probabilities are invalid, -1 if there is none.
 
-    counts: candidates; shown: the place of what was shown; first: entry of the first candidate. The model's mean of
-    group g in fold f is (u, p).weights[f, g] + constant[f, g], p being the pair features, if there are any; `within`
-    and `shown` have it within low..high. Added to for every arm: mass, its probability, and eligible, the rounds with
-    any.
+    shown: the place of what was shown; first: entry of the first candidate. The model's mean of group g in fold f is
+    (u, p).weights[f, g] + constant[f, g]; `within` and `shown` have it within low..high. Added to for every arm: mass,
+    its probability, and eligible, the rounds with any.
     """
     for t in range(pi.shape[0]):
         f = fold[t]
@@ -298,9 +297,8 @@ def slopes_of(view: View, estimators: list[HybridRidge], features: FloatArray) -
         )
         moved.append(solve(estimator, x, own, view.names))
     slopes = []
-    for h in range(len(estimators)):
-        theta = sum((moved[f][0] for f in range(len(moved)) if f != h), np.zeros(view.d1))
-        beta = sum((moved[f][1] for f in range(len(moved)) if f != h), np.zeros((len(view.names), view.d2)))
+    for h in range(len(moved)):
+        theta, beta = (sum(parts) for parts in zip(*moved[:h], *moved[h + 1 :], strict=True))
         slopes.append(RewardModel(map=view.map, theta=theta, beta=beta, names=view.names))
     return tuple(slopes)
 

@@ -1,16 +1,13 @@
 """Rejection: the rounds of a log that a replayed policy may learn from.
 
-Replay (Li et al. 2011) plays a policy on logged rounds, and where it chooses what was shown, the reward is its reward.
-Such a match has the probability p(a) of what it chooses. Rejection (Dudik, Erhan, Langford & Li 2012) keeps a match
-with the probability c / p(a), and then every choice in every context is kept with the same probability c, if
-c <= p(a): the rounds kept are rounds as the policy would have met them had it chosen itself. It learns these and no
-others. Its probabilities need not be known.
+Replay (Li et al. 2011) plays a policy on logged rounds and keeps those in which it chooses what was shown. Such a match
+has the probability p(a). Rejection (Dudik, Erhan, Langford & Li 2012) keeps it with the probability c / p(a), so that
+every choice in every context is kept with the probability c, if c <= p(a). The policy learns these rounds and no
+others.
 
-Where p(a) < c, a match is always kept, which is too seldom: the policy learns from tilted rounds, has become another
-one, and nothing bounds its value. So c is the smallest propensity, unless the caller sets it.
-
-A policy that does not learn needs no draws: its rounds are weighted by the chance to be kept. Draws are a function of
-the seed and of the number of the round in the log, and the same for all policies.
+Where p(a) < c, a match is always kept, which is too seldom: the policy learns from tilted rounds, and nothing bounds
+its value. So c is the smallest propensity, unless the caller sets it. A policy that does not learn needs no draws: its
+rounds are weighted by the chance to be kept. Draws are a function of the seed and the round's number in the log.
 """
 
 import math
@@ -38,10 +35,7 @@ class Rejection(NamedTuple):
 
     def chance(self, propensity: FloatArray) -> FloatArray:
         """min(1, c / p): the probability with which each round is kept if it matches."""
-        if not self.rejects:
-            return np.ones(len(propensity))
-        chances: FloatArray = np.minimum(1.0, self.keep / propensity)
-        return chances
+        return np.minimum(1.0, self.keep / propensity) if self.rejects else np.ones(len(propensity))
 
     def drawn(self, first: int, propensity: FloatArray) -> FloatArray:
         """1 for every round that is kept if it matches, 0 for the others; `first` is the number of the first one."""

@@ -58,13 +58,11 @@ class Diagnostics:
         The share of rounds in which the policy shows what was shown, in expectation.
     kept, keep : float or None
         Where rounds were rejected: how many a policy that learns has learned, and c of `rejection`.
-    mean_weight, largest_weight : float or None
-        Of the inverse propensity weights; None where nothing is weighted. The mean should be 1 up to chance.
+    mean_weight, largest_weight, smallest_propensity : float or None
+        Of the inverse propensity weights, whose mean should be 1 up to chance; None where nothing is weighted.
     effective : float or None
         (sum w)^2 / sum w^2: how many rounds of equal weight would tell as much. If replay is the only estimator and
         rounds were rejected, the same of k (see `Terms`).
-    smallest_propensity : float or None
-        The smallest propensity of the log.
     warnings : tuple of str
         What to know before relying on the estimates.
     """
@@ -109,11 +107,11 @@ class Evaluation:
 
     def of(self, policy: str, estimator: str) -> Estimate:
         """The estimate of one policy by one estimator."""
-        for estimate in self.estimates:
-            if (estimate.policy, estimate.estimator) == (policy, estimator):
-                return estimate
-        names = [f"{estimate.policy} by {estimate.estimator}" for estimate in self.estimates]
-        raise KeyError(f"no estimate of {policy!r} by {estimator!r}: there are {checks.short(names)}")
+        estimates = {(each.policy, each.estimator): each for each in self.estimates}
+        if (policy, estimator) not in estimates:
+            names = [f"{name} by {by}" for name, by in estimates]
+            raise KeyError(f"no estimate of {policy!r} by {estimator!r}: there are {checks.short(names)}")
+        return estimates[policy, estimator]
 
     def plain(self) -> dict[str, Any]:
         """As values that JSON can hold."""

@@ -126,10 +126,7 @@ class Learning(_Saved):
     """A policy that learns as it goes, for replay. A copy plays and learns; the policy itself is not changed."""
 
     def playing(self, view: View, rejection: Rejection) -> ChoiceProbabilities:
-        """The function that plays rounds one after the other, in order, and learns those that match and are kept.
-
-        It returns 1 for the choice of each round and 0 for the other candidates.
-        """
+        """The function that plays rounds in order, learns those that are kept, and returns 1 for its choices."""
         policy, own = self.policy(), self.viewed(view)
 
         def choices(batch: Batch, rounds: Rounds) -> FloatArray:
@@ -149,10 +146,9 @@ class Learning(_Saved):
 class Frozen(_Saved):
     """A policy as it is now, which learns nothing more. The policy itself is not changed.
 
-    Its features are those that it was fitted with, if it was, and otherwise the view's. It has met all arms of the log
-    before the first round, so no choice depends on the rounds before. The probabilities of `HyThompson` and `HyIDS` are
-    shares of draws (`propensity_draws` of them, or 100), a function of the policy's seed and the number of the round:
-    they are unbiased, and their noise is part of the interval.
+    Its features are those that it was fitted with, if it was, and otherwise the view's. It has met all arms before the
+    first round. The probabilities of `HyThompson` and `HyIDS` are shares of draws (`propensity_draws` of them, or 100),
+    a function of the policy's seed and the round's number: they are unbiased, and their noise is part of the interval.
     """
 
     def prepared(self, view: View) -> ChoiceProbabilities:
@@ -271,14 +267,9 @@ def note_fit(policy: Policy, view: View, rounds: int) -> None:
         policy.notes[COLUMNS] = {"map": view.map.name, **named}
 
 
-def noted_features(policies: Mapping[str, Policy]) -> dict[str, str]:
-    """The feature maps that policies were fitted with, where noted."""
-    return {name: policy.notes["features"] for name, policy in policies.items() if "features" in policy.notes}
-
-
 def common_features(policies: Mapping[str, Policy]) -> str | None:
     """The feature map that all these policies were fitted with; None if they differ or it is not noted."""
-    maps = set(noted_features(policies).values())
+    maps = {policy.notes["features"] for policy in policies.values() if "features" in policy.notes}
     return maps.pop() if len(maps) == 1 else None
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterator
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,23 +63,21 @@ class View:
     names : list
         The arms.
     map : FeatureMap
-        Makes features from vectors; `d1` and `d2` are the lengths of x and z. Its name says which map was chosen.
+        Makes features from vectors; `d1` and `d2` are the lengths of x and z.
     why : str or None
         Why this map was chosen; None if it was given.
-    vectors : array of shape (vectors, dv)
-        The feature vectors of arms.
-    offsets, arm, vector : arrays
-        Candidate k of pool p is entry e = offsets[p] + k: arm names[arm[e]] with the vector vectors[vector[e]].
-    group, group_arm, group_vector : arrays
-        Entries with the same arm and vector form a group, group[e]. Within a group, features are linear in (u, p, 1)
-        with the user's vector u and the pair features p.
+
+    Notes
+    -----
+    Candidate k of pool p is entry e = offsets[p] + k: arm names[arm[e]] with the vector vectors[vector[e]]. Entries
+    with the same arm and vector form a group, group[e]. Within a group, features are linear in (u, p, 1) with the
+    user's vector u and the pair features p.
     """
 
     def __init__(self, log: Log, *, features: str | None = None, arms: str = "articles") -> None:
         if arms not in ARMS:
             raise ValueError(f"arms must be one of {', '.join(ARMS)}, got {arms!r}")
-        self.log = log
-        self.arms_are = arms
+        self.log, self.arms_are = log, arms
         self.why: str | None = None
         if features is None:
             features, self.why = usual_map(log)
@@ -86,6 +85,7 @@ class View:
         if pair_in and not log.pair:
             raise ValueError(f"the log has no pair features for the map {features}: use {base}")
         self.map = FeatureMap(features, len(log.user), len(log.arm), len(log.pair) if pair_in else 0)
+        self.d1, self.d2 = self.map.d1, self.map.d2
         self.vectors: FloatArray = np.array(log.vectors)
         self.names: list[Hashable]
         if arms == "articles":
@@ -95,30 +95,18 @@ class View:
             self.arm = np.array([index[name] for name in log.names], np.int64)[self.vector]
         else:
             self.names = list(range(PLACES))
-            nothing = len(log.vectors)
             self.vectors = np.vstack([log.vectors, np.zeros(len(log.arm))])
-            pools = np.full((len(log.pools.sizes), PLACES), nothing, np.int64)
-            for p, (start, size) in enumerate(zip(log.pools.offsets[:-1], log.pools.sizes, strict=True)):
-                kept = min(size, PLACES)
-                pools[p, :kept] = log.pools.rows[start : start + kept]
+            pools = np.full((len(log.pools.sizes), PLACES), len(log.vectors), np.int64)
+            for p, (start, stop) in enumerate(pairwise(log.pools.offsets.tolist())):
+                listed = log.pools.rows[start : min(stop, start + PLACES)]
+                pools[p, : len(listed)] = listed
             self.vector = pools.ravel()
             self.offsets = np.arange(len(pools) + 1) * PLACES
             self.arm = np.tile(np.arange(PLACES), len(pools))
+        self.sizes = np.diff(self.offsets)
         pairs = self.arm * len(self.vectors) + self.vector
         _, first, self.group = np.unique(pairs, return_index=True, return_inverse=True)
         self.group_arm, self.group_vector = self.arm[first], self.vector[first]
-
-    @property
-    def d1(self) -> int:
-        return self.map.d1
-
-    @property
-    def d2(self) -> int:
-        return self.map.d2
-
-    @property
-    def sizes(self) -> np.ndarray:
-        return np.diff(self.offsets)
 
     def recipe(self) -> Recipe:
         return Recipe(str(self.log.path.resolve()), self.log.about["content"], self.map.name, self.arms_are)
@@ -142,9 +130,9 @@ class View:
             return np.empty((batch.rounds, 0, 0))
         most = int(self.sizes[batch.pool].max(initial=0))
         given = batch.pair[:, :most]
-        if given.shape[1] < most:  # lists that are filled up to PLACES
-            given = np.concatenate([given, np.zeros((batch.rounds, most - given.shape[1], self.map.pair))], axis=1)
-        return np.ascontiguousarray(given)
+        filled = np.zeros((batch.rounds, most, self.map.pair))  # lists may be filled up to PLACES
+        filled[:, : given.shape[1]] = given
+        return filled
 
     def user_and_pair(self, batch: Batch) -> FloatArray:
         """(u, p) of every round: the user's vector, then the pair features of the arm shown if the map has any."""

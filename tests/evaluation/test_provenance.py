@@ -17,7 +17,6 @@ from hybandits.evaluation.targets import (
     check_fitted,
     common_features,
     note_fit,
-    noted_features,
     rounds_learned,
 )
 from hybandits.evaluation.view import View
@@ -72,7 +71,7 @@ def test_policies_with_and_without_pair_features_are_told_apart(tmp_path: Path) 
     log = little_log(tmp_path, pair=1)
     policies = {"with": fitted(View(log)), "without": fitted(View(log, features="das"))}
     assert "pair" not in policies["without"].notes
-    assert noted_features(policies) == {"with": "das+pair", "without": "das"}
+    assert [policy.notes["features"] for policy in policies.values()] == ["das+pair", "das"]
     assert common_features(policies) is common_features({}) is None
     assert common_features({"with": policies["with"], "unknown": Greedy(d1=2, d2=1)}) == "das+pair"
     for view in (View(log), View(log, features="das")):
