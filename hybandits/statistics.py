@@ -124,8 +124,7 @@ def exponents(x: FloatArray, y: FloatArray, use: NDArray[np.bool_] | None = None
     centred = (log_x - (log_x * good).sum(axis=1, keepdims=True) / count) * good
     spread = (centred**2).sum(axis=(1, 2))
     slope = (centred * log_y).sum(axis=(1, 2)) / np.where(spread > 1e-12, spread, 1)
-    result: FloatArray = np.where(spread > 1e-12, slope, np.nan)
-    return result
+    return np.asarray(np.where(spread > 1e-12, slope, np.nan))
 
 
 def increment_exponents(x: FloatArray, y: FloatArray, use: NDArray[np.bool_]) -> FloatArray:
@@ -142,8 +141,7 @@ def increment_exponents(x: FloatArray, y: FloatArray, use: NDArray[np.bool_]) ->
     fine = good.any(axis=1) & (rate > 0).all(axis=1) & (middle[:, 1] > middle[:, 0])
     rate, middle = np.where(fine[:, None], rate, 1.0), np.where(fine[:, None], middle, [1.0, 2.0])
     exponent = 1 + np.log(rate[:, 1] / rate[:, 0]) / np.log(middle[:, 1] / middle[:, 0])
-    result: FloatArray = np.where(fine, exponent, np.nan)
-    return result
+    return np.asarray(np.where(fine, exponent, np.nan))
 
 
 def expected_smallest_eigenvalue(dimension: int, rows: FloatArray) -> FloatArray:
@@ -154,8 +152,7 @@ def expected_smallest_eigenvalue(dimension: int, rows: FloatArray) -> FloatArray
     """
     root, least = np.sqrt(np.maximum(rows, dimension)), math.sqrt(dimension)
     gap = root - least
-    result: FloatArray = gap**2 + 1.2065 * gap * np.cbrt(1 / least - 1 / root)
-    return result
+    return np.asarray(gap**2 + 1.2065 * gap * np.cbrt(1 / least - 1 / root))
 
 
 RESAMPLES = 2000
@@ -354,8 +351,7 @@ def asymptotic_radius(n: FloatArray, spread: FloatArray, alpha: float) -> FloatA
     where p makes it narrow near NARROWEST_AT. `spread` is the sum of squared deviations from running guesses.
     """
     p = (-2 * math.log(alpha) + math.log(1 - 2 * math.log(alpha))) / NARROWEST_AT
-    radius: FloatArray = np.sqrt(2 * (n * p + 1) / (n**2 * p) * np.log(np.sqrt(n * p + 1) / alpha) * spread / n)
-    return radius
+    return np.asarray(np.sqrt(2 * (n * p + 1) / (n**2 * p) * np.log(np.sqrt(n * p + 1) / alpha) * spread / n))
 
 
 def growing_scale(first: float, largest: float, tail: float) -> tuple[float, float]:

@@ -18,25 +18,9 @@ service = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Adminis
 
 StoreOption = Annotated[
     str | None,
-    typer.Option(
-        "--store",
-        help="The log: a SQLite file, or postgresql://USER@HOST/DATABASE.  [bandit.db beside bandit.toml]",
-    ),
+    typer.Option(help="The log: a SQLite file, or postgresql://USER@HOST/DATABASE.  [bandit.db beside bandit.toml]"),
 ]
 BanditFile = Annotated[Path, typer.Argument(help="The bandit's file.", metavar="bandit.toml")]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(help="A file with the token that requests must carry; a second line is for arms and promote."),
-]
-PreviousLog = Annotated[
-    str | None, typer.Option(help="The log that this one continues: check that it begins where that one ended.")
-]
-NewLog = Annotated[
-    str, typer.Argument(help="The new log: a SQLite file, or postgresql://USER@HOST/DATABASE.", metavar="NEW")
-]
-Carry = Annotated[
-    str, typer.Option(help="Copy decisions that are younger than this, open or not: 12h, 30d.", metavar="TIME")
-]
 
 
 def serve(
@@ -44,7 +28,9 @@ def serve(
     store: StoreOption = None,
     host: Annotated[str, typer.Option(help="Address to listen at; others than loopback need tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 8000,
-    token_file: TokenFile = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the token of requests; a second line has that for arms and promote.")
+    ] = None,
 ) -> None:
     """Serve decisions: POST /v1/decisions and /v1/rewards, and a dashboard.
 
@@ -53,26 +39,23 @@ def serve(
     all accepted requests have been answered.
     """
     with _needs_extra(), plain_errors():
-        from hybandits.service.serving import Serving
-        from hybandits.service.serving import serve as run
+        from hybandits.service import serving
 
-        serving = Serving(
-            bandit=str(bandit),
-            store=store or str(bandit.with_suffix(".db")),
-            host=host,
-            port=port,
-            tokens=None if token_file is None else str(token_file),
-        )
-        run(serving, lambda url: typer.echo(f"hybandits: serving {bandit} at {url} (Ctrl-C ends it)", err=True))
+        tokens = None if token_file is None else str(token_file)
+        settings = serving.Serving(str(bandit), store or str(bandit.with_suffix(".db")), host, port, tokens)
+        words = f"hybandits: serving {bandit} at"
+        serving.serve(settings, lambda url: typer.echo(f"{words} {url} (Ctrl-C ends it)", err=True))
 
 
 @service.command()
 def verify(
     bandit: BanditFile,
     store: StoreOption = None,
-    previous: PreviousLog = None,
+    previous: Annotated[
+        str | None, typer.Option(help="The log that this one continues: check that it begins where that one ended.")
+    ] = None,
 ) -> None:
-    """Recompute every decision of the log, and say which come out differently.
+    """Recompute every decision of the log and report those that differ.
 
     Decisions that were made on a machine of the same kind with the same versions must be equal to the bit; others may
     differ by 1e-9. The exit code is 1 if a decision differs.
@@ -84,8 +67,7 @@ def verify(
             result = verify(log, advance)
         typer.echo(
             f"{result.decisions:,} decisions: {result.decisions - result.different - result.near_ties:,} same, "
-            f"{result.near_ties:,} near ties, {result.different:,} different "
-            f"({result.exact:,} compared to the bit)"
+            f"{result.near_ties:,} near ties, {result.different:,} different ({result.exact:,} compared to the bit)"
         )
         if result.copied:
             typer.echo(f"  {result.copied:,} more were copied from the log before: verify that one as well.")
@@ -128,9 +110,13 @@ def export(
 @service.command()
 def rotate(
     bandit: BanditFile,
-    new: NewLog,
+    new: Annotated[
+        str, typer.Argument(help="The new log: a SQLite file, or postgresql://USER@HOST/DATABASE.", metavar="NEW")
+    ],
     store: StoreOption = None,
-    carry: Carry = "1d",
+    carry: Annotated[
+        str, typer.Option(help="Copy decisions that are younger than this, open or not: 12h, 30d.", metavar="TIME")
+    ] = "1d",
 ) -> None:
     """End the log, and begin a new one with a snapshot of its model and the decisions that are still open.
 

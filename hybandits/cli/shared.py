@@ -116,7 +116,7 @@ def bars(console: Console | None = None) -> Iterator[Callable[[str, int, int | N
 
 @contextmanager
 def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show progress on stderr; yields a function to call with the amount of work done since the last call."""
+    """Show one bar as `bars` does; yields a function to call with the amount done since the last call."""
     with bars() as advance:
         advance(what, 0, total)
         yield lambda amount: advance(what, amount, total)

@@ -138,8 +138,7 @@ class LogSupport:
 
     def blocks(self, name: str) -> FloatArray:
         """One of the SUMS, by block."""
-        by_block: FloatArray = self.data.sums[:, :, SUMS.index(name)].sum(axis=1)
-        return by_block
+        return np.asarray(self.data.sums[:, :, SUMS.index(name)].sum(axis=1))
 
     def total(self, name: str) -> float:
         return float(self.blocks(name).sum())

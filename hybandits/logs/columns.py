@@ -139,8 +139,7 @@ class OneHot:
         """The columns for these cells, one row per cell."""
         known = pa.array(self._values, pa.string())
         codes = pc.index_in(text, value_set=known).fill_null(0).to_numpy(zero_copy_only=False)
-        matrix: FloatArray = np.eye(max(len(known), 1))[codes][:, 1:]
-        return matrix
+        return np.eye(max(len(known), 1))[codes][:, 1:]
 
     def feature(self, *, integers: bool) -> Category | None:
         """The same columns as a named feature, with `integers` of integers if all are; None if there is no category."""

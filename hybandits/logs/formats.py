@@ -1,6 +1,6 @@
 """Logs of every format: recognise the format and find its reader."""
 
-from typing import Any
+from typing import Any, cast
 
 from hybandits.foundation.checks import nearest, short
 from hybandits.logs.columns import ColumnsReader, Mapping
@@ -54,5 +54,4 @@ def reader_of(paths: Paths, *, format: str | None = None, mapping: Mapping | Non
         return ColumnsReader(listed, mapping=mapping)
     if mapping is not None:
         raise ValueError(f"only the format columns takes a mapping, got format {format!r}: leave one of them out")
-    reader: Reader = READERS[format](listed)
-    return reader
+    return cast(Reader, READERS[format](listed))

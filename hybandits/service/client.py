@@ -1,7 +1,7 @@
 """A client of the service, for synchronous and asynchronous code.
 
-A request that fails is sent again. Decisions and rewards carry the id of their event, so nothing counts twice. Changes
-of arms and promotions have none, so they are sent again only if the service answered that it could not make them.
+A request that fails is sent again: the ids of events see to it that nothing counts twice. Changes of arms and
+promotions have no ids, so they are sent again only if the service answered that it could not make them.
 """
 
 from __future__ import annotations
@@ -173,14 +173,12 @@ class _Blocking(AsyncClient):
 
 
 def _sync(call: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Client, P], T]:
-
     @functools.wraps(call)
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             call(self._calls, *args, **kwargs).send(None)
         except StopIteration as done:
-            value: T = done.value
-            return value
+            return done.value  # type: ignore[no-any-return]
         raise RuntimeError("a synchronous call was suspended")
 
     return method

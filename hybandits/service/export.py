@@ -2,9 +2,9 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -30,9 +30,7 @@ class ServiceReader:
     def __init__(self, store: Store, state: ModelState) -> None:
         self._store = store
         self._state, self._bandit = state, state.bandit
-        self._begins, self._closed_before = 0, 0
-        if state.base:
-            self._begins, self._closed_before = state.base, ModelState.based(store).closed
+        self._closed_before = ModelState.based(store).closed if state.base else 0
         self._features = state.features
         self.user, self.arm = self._features.user_columns, self._features.arm_columns
         self.pair: list[str] = []
@@ -44,22 +42,26 @@ class ServiceReader:
         self, tables: Tables, problems: ReadReport, progress: Callable[[int], None]
     ) -> Iterator[tuple[str, Batch]]:
         """Yield the decisions in their order; see `hybandits.logs.store.Reader`."""
+
+        @lru_cache
+        def entered(pool: Pool) -> int:
+            vectors = self._features.arm_vectors(pool.vectors)
+            return tables.pool([tables.arm(arm, vector) for arm, vector in zip(pool.ids, vectors, strict=True)])
+
         source = self._bandit.name
-        self._pools: WeakKeyDictionary[Pool, int] = WeakKeyDictionary()  # the tables' numbers of candidates
-        lines = rounds = 0
-        decisions = walk(self._store, learning=False)
-        all_entered = (self._entered(state, row, tables) for state, rows in decisions for row in rows)
-        done = 0
-        while chunk := list(itertools.islice(all_entered, ROWS)):
+        walked = walk(self._store, learning=False)
+        decisions = ((row, state.pool(row.decision.candidates)) for state, rows in walked for row in rows)
+        lines = rounds = done = 0
+        while chunk := list(itertools.islice(decisions, ROWS)):
             first, last = chunk[0][0].number, chunk[-1][0].number
             rewards = {row.number: reward for row, reward in self._store.outcomes(first - 1, last)}
             kept: list[tuple[Row, int, int, float]] = []
-            for row, pool, place in chunk:
+            for row, pool in chunk:
                 reward, why = self._reward(row.number, rewards[row.number])
                 if reward is None:
                     problems.skip(why, source, row.number, f"event {row.event!r}")
                 else:
-                    kept.append((row, pool, place, reward))
+                    kept.append((row, entered(pool), pool.ids.index(row.decision.arm), reward))
             lines += len(chunk)
             rounds += len(kept)
             progress(last - done)
@@ -72,23 +74,10 @@ class ServiceReader:
         """Return whether the decision in this row waits for the end of its window."""
         return self._bandit.window is not None and number > self._state.closed
 
-    def _entered(self, state: ModelState, row: Row, tables: Tables) -> tuple[Row, int, int]:
-        decision = row.decision
-        pool = state.pool(decision.candidates)
-        number = self._pools.get(pool)
-        if number is None:
-            vectors = state.features.arm_vectors(pool.vectors)
-            arms = [tables.arm(arm, vector) for arm, vector in zip(pool.ids, vectors, strict=True)]
-            number = self._pools[pool] = tables.pool(arms)
-        return row, number, pool.ids.index(decision.arm)
-
     def _reward(self, number: int, given: Row | None) -> tuple[float | None, str]:
         """Return the reward that was learned for the decision in this row, or None and why there is none."""
-        if self._bandit.window is None:
-            is_copied = given is not None and given.number < self._begins
-        else:
-            is_copied = number <= self._closed_before
-        if is_copied:
+        is_copied = given is not None and given.number < self._state.base  # with its reward
+        if is_copied if self._bandit.window is None else number <= self._closed_before:
             return None, EARLIER
         if self.is_open(number):
             return None, OPEN

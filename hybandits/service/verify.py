@@ -42,8 +42,7 @@ class Verification:
 
 def verify(store: Store, progress: Callable[[int], None] = lambda rows: None) -> Verification:
     """Learn the log from its beginning, and make every decision again at its version."""
-    done = 0
-    result, begins = Verification(), continued(store)
+    result, begins, done = Verification(), continued(store), 0
     if begins is not None:
         assert isinstance(begins.content, Continued)
         result.begins_elsewhere = begins.content.fingerprint != fingerprint()
@@ -94,7 +93,7 @@ def _is_same(logged: Decision, again: Decision) -> bool:
 
 
 def _asked(decision: Decision) -> tuple[Any, ...]:
-    """Return what no rounding can change."""
+    """Return the parts that no rounding can change."""
     return decision.version, decision.n, decision.floor, decision.policy, decision.shadows.keys()
 
 
@@ -104,10 +103,9 @@ def _furthest(one: dict[Any, float], other: dict[Any, float]) -> float:
 
 def _is_near_tie(state: ModelState, logged: Decision, again: Decision) -> bool:
     """Return whether the decision is the logged one if features differ by up to 1e-9 of their size (at least 1)."""
-    if _asked(logged) != _asked(again):
-        return False
     pool = state.pool(logged.candidates)
-    if logged.arm not in pool.ids or logged.arm_version != state.arms[logged.arm].version:
+    is_there = logged.arm in pool.ids and logged.arm_version == state.arms[logged.arm].version
+    if _asked(logged) != _asked(again) or not is_there:
         return False
     place = pool.ids.index(logged.arm)
     x, z = (_nudged(vectors) for vectors in state.features.crossed([logged.user], pool.vectors))

@@ -83,7 +83,7 @@ def expect(data: bytes, kind: str) -> tuple[list[Round], dict[int, str], int]:
     for number, text in enumerate(lines, 1):
         try:
             line = parse_line(text, kind)
-            pool = tuple((article.id, tuple(article.vector)) for article in parse_pool(line.pool, kind))
+            pool = tuple((name, tuple(vector)) for name, vector in parse_pool(line.pool, kind))
             ids = [name for name, _ in pool]
             if line.article not in ids:
                 raise Malformed("article shown is not a candidate")
