@@ -217,10 +217,8 @@ class Ray:
                 except ray.exceptions.RayTaskError as problem:
                     raise problem.cause from None
                 except ray.exceptions.RayError as problem:
-                    raise EngineError(
-                        f"Ray workers died {TRIES} times at the same task ({type(problem).__name__}): "
-                        "if memory is short, try --workers 1"
-                    ) from None
+                    wrong = f"Ray workers died {TRIES} times at the same task ({type(problem).__name__})"
+                    raise EngineError(f"{wrong}: if memory is short, try --workers 1") from None
                 i = running.pop(reference)
                 progress(i, amount)
                 yield i, result

@@ -279,14 +279,12 @@ class Category:
         twin = checks.twin_of(plain)
         if twin in self._codes:
             kinds = type(plain).__name__, type(twin).__name__
-            raise TypeError(
-                f"{feature} is {plain!r} ({kinds[0]}), but its categories are of type {kinds[1]}: pass {twin!r}"
-            )
+            wrong = f"{feature} is {plain!r} ({kinds[0]}), but its categories are of type {kinds[1]}"
+            raise TypeError(f"{wrong}: pass {twin!r}")
         if self.unknown == ERROR:
-            raise ValueError(
-                f"{feature} is {checks.short(plain)}, which is none of its {len(self._codes)} categories"
-                f'{checks.nearest(plain, map(str, self._codes))}: add it, or declare Category(unknown="column")'
-            )
+            near = checks.nearest(plain, map(str, self._codes))
+            wrong = f"{feature} is {checks.short(plain)}, which is none of its {len(self._codes)} categories{near}"
+            raise ValueError(f'{wrong}: add it, or declare Category(unknown="column")')
         return len(self.values) if self.unknown == COLUMN else None
 
     def plain(self) -> dict[str, Any]:
@@ -678,7 +676,5 @@ class Features:
 
     def _check_size(self, policy: Policy) -> None:
         if (policy.d1, policy.d2) != (self.d1, self.d2):
-            raise ValueError(
-                f"the features have d1={self.d1}, d2={self.d2}, but the policy has d1={policy.d1}, d2={policy.d2}: "
-                f"construct it as {type(policy).__name__}(d1=features.d1, d2=features.d2, ...)"
-            )
+            wrong = f"the features have d1={self.d1}, d2={self.d2}, but the policy has d1={policy.d1}, d2={policy.d2}"
+            raise ValueError(f"{wrong}: construct it as {type(policy).__name__}(d1=features.d1, d2=features.d2, ...)")

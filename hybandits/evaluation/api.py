@@ -154,9 +154,7 @@ class EvaluationPlan:
             words = {"learning" if learns else "fixed" for learns in kinds}
             records = tuple(each for each in records if words & set(each.usual_for))
         elif any(each.replayed for each in records) and any(isinstance(given, Policy) for given in targets.values()):
-            raise ValueError(
-                "a bare policy would be frozen in replay: give Learning(policy), or Frozen(policy) if it learns no more"
-            )
+            raise ValueError("a bare policy would be frozen in replay: give Learning(policy) or Frozen(policy)")
         self.view, self.records, self.interval = view, records, interval
         self.level, self.seed = _checked(interval, level), checks.seed(seed)
         self.folds = checks.count("folds", folds, least=2, why="the model for one is fitted on the others")
@@ -197,10 +195,8 @@ class EvaluationPlan:
         survey = self._read(engine or SerialEngine(), progress or (lambda rounds: None))
         bounds = self.reward_range
         if bounds is not None and not bounds[0] <= survey.lowest <= survey.highest <= bounds[1]:
-            raise LogError(
-                f"The rewards of the log go from {survey.lowest:g} to {survey.highest:g}, beyond reward_range={bounds}."
-                " Give the lowest and the highest reward that are possible."
-            )
+            extent = f"The rewards of the log go from {survey.lowest:g} to {survey.highest:g}"
+            raise LogError(f"{extent}, beyond reward_range={bounds}. Give the lowest and the highest possible reward.")
         gathered = Gathered(self, survey)
         if not gathered.ratios:
             reasons = " ".join(f"{policy} by {name}: {reason}" for (policy, name), reason in gathered.refusals.items())

@@ -339,10 +339,8 @@ def warm_start(policy: Policy, statistics: Statistics) -> None:
     """
     view = statistics.view
     if (policy.d1, policy.d2) != (view.d1, view.d2):
-        raise ValueError(
-            f"the policy has d1 = {policy.d1}, d2 = {policy.d2}, but the features of the log have d1 = {view.d1}, "
-            f"d2 = {view.d2}: construct the policy with d1={view.d1}, d2={view.d2}"
-        )
+        wrong = f"the policy has d1 = {policy.d1}, d2 = {policy.d2}, which the features of the log do not"
+        raise ValueError(f"{wrong}: construct the policy with d1={view.d1}, d2={view.d2}")
     if not policy.learns_from_sums:
         raise TypeError(f"{type(policy).__name__} learns from its own choices, not from a log: use another policy")
     assert isinstance(policy, RidgePolicy)

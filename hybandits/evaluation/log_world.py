@@ -132,8 +132,7 @@ class LogWorld:
         opened = Log(Path(data))
         if opened.about.get("content") != log["content"]:
             raise LogError(
-                f"{data} is not the log that the experiment was recorded with: its content differs. Convert the same "
-                "files again."
+                f"{data} is not the log of the experiment: its content differs. Convert the same files again."
             )
         view = View(opened, features=log["features"], arms=log["arms"])
         return cls(view, RewardModel.from_plain(dict(log["model"])), start=log["start"], noise=noise, seed=seed)
@@ -142,10 +141,8 @@ class LogWorld:
         """The first `horizon` rounds in blocks, the same for every trial."""
         available = self.view.log.rounds - self.start
         if available < horizon:
-            raise LogError(
-                f"The log has {available:,} rounds from round {self.start:,} on, too few for a horizon of {horizon:,}. "
-                "Lower the horizon."
-            )
+            there = f"The log has {available:,} rounds from round {self.start:,} on"
+            raise LogError(f"{there}, too few for a horizon of {horizon:,}. Lower the horizon.")
         expand = Expander(self.view)
         model = self.model.per_group(self.view)
         for batch in self.view.log.batches(self.start, self.start + horizon):

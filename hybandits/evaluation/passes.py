@@ -107,20 +107,16 @@ def terms_of(
     """The terms of a policy in some rounds from its choice probabilities; the rest is added to its sums."""
     n, counts, first = piece.rounds, view.sizes[piece.pool], view.offsets[piece.pool]
     if pi.shape != (n, int(counts.max())):
-        raise ValueError(
-            f"{target} gives probabilities of shape {pi.shape} for {n} rounds of at most {counts.max()} candidates: "
-            "give one row per round and one column per candidate"
-        )
+        expected = f"({n}, {counts.max()}), one row per round and one column per candidate"
+        raise ValueError(f"{target} gives probabilities of shape {pi.shape}, expected {expected}")
     pair, out = view.pair(piece), np.zeros(n, ROUND)
     wrong = add_choices(
         pi, counts, piece.chosen, piece.user, pair, first, view.group, view.arm, *model, fold, bool(task.models),
         task.low, task.high, out, sums.mass, sums.eligible,
     )  # fmt: skip
     if wrong >= 0:
-        raise ValueError(
-            f"{target} gives the candidates of round {start + wrong} the probabilities "
-            f"{checks.short(pi[wrong, : counts[wrong]].tolist())}: they must be at least 0 and sum up to 1"
-        )
+        given = f"the probabilities {checks.short(pi[wrong, : counts[wrong]].tolist())} in round {start + wrong}"
+        raise ValueError(f"{target} gives {given}: they must be at least 0 and sum up to 1")
     if task.features:
         add_features(pi, counts, piece.user, pair, first, view.group, fold, sums.features)
     p, match, total = piece.propensity, out["match"], out["total"]

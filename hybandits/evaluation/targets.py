@@ -96,9 +96,7 @@ class _Saved:
 
     def __init__(self, policy: Policy) -> None:
         if not isinstance(policy, Policy):
-            raise TypeError(
-                f"{type(self).__name__} takes a policy, got {checks.short(policy)}: pass e.g. HyLinUCB(d1=36, d2=6)"
-            )
+            raise TypeError(f"{type(self).__name__} takes a policy, got {checks.short(policy)}: pass e.g. a HyLinUCB")
         self.d1, self.d2 = policy.d1, policy.d2
         self.kind = type(policy).__name__
         self.features: str | None = policy.notes.get("features")
@@ -219,20 +217,15 @@ def target_of(given: Target | Learning | Policy | str, view: View) -> Target | L
     """The target that a value of `targets` stands for; a bare policy is frozen."""
     target: Any = Frozen(given) if isinstance(given, Policy) else given
     if isinstance(given, str) and (target := _named_target(given, view)) is None:
-        raise ValueError(
-            f"{given!r} is not a policy: give 'uniform', 'logged', 'always:ARM', a policy, Frozen(policy) or "
-            "Learning(policy)"
-        )
+        expected = "'uniform', 'logged', 'always:ARM', a policy, Frozen(policy) or Learning(policy)"
+        raise ValueError(f"{given!r} is not a policy: give {expected}")
     if isinstance(target, Always) and target.arm not in view.names:
         raise ValueError(f"the log has no arm {target.arm!r} to show always: its arms are {checks.short(view.names)}")
     if isinstance(target, _Saved):
         own = target.viewed(view)
         if (target.d1, target.d2) != (own.d1, own.d2):
-            raise ValueError(
-                f"the {target.kind} has d1 = {target.d1}, d2 = {target.d2}, but the features of the log have "
-                f"d1 = {own.d1}, d2 = {own.d2} by the map {own.map.name}: use the log and the features that the policy "
-                "was made for"
-            )
+            wrong = f"the {target.kind} has d1 = {target.d1}, d2 = {target.d2}, but the log has d1 = {own.d1}"
+            raise ValueError(f"{wrong}, d2 = {own.d2} by the map {own.map.name}: use the policy's own features")
     if not isinstance(target, Learning | Target):
         raise TypeError(f"a policy to evaluate cannot be {checks.short(given)}: give a policy, a Target or its name")
     return target
@@ -281,17 +274,12 @@ def check_fitted(policies: Mapping[str, Policy], view: View) -> None:
             if fitted != columns:
                 differing = [column for column in (*fitted, *columns) if (column in fitted) != (column in columns)]
                 words = f"differing: {', '.join(differing[:3])}" if differing else "in another order"
-                raise ValueError(
-                    f"{name} was fitted to a log with other {what} features ({words}): evaluate it on a log with the "
-                    "same features"
-                )
+                raise ValueError(f"{name} was fitted to a log with other {what} features ({words}): use such a log")
         known = set(policy.arms)
         twins = [arm for arm in known if checks.twin_of(arm) in view.names]
         if twins and not known & set(view.names):
-            raise ValueError(
-                f"{name} knows the arms of the log as {type(twins[0]).__name__} ({twins[0]!r}), the log has "
-                f"{checks.twin_of(twins[0])!r}: fit it to a log with ids of the same type"
-            )
+            wrong = f"{name} knows the arms of the log as {type(twins[0]).__name__} ({twins[0]!r}), the log has"
+            raise ValueError(f"{wrong} {checks.twin_of(twins[0])!r}: fit it to a log with ids of the same type")
 
 
 def rounds_learned(policy: Policy, view: View) -> int:

@@ -139,7 +139,7 @@ class OneHot:
         """The columns for these cells, one row per cell."""
         known = pa.array(self._values, pa.string())
         codes = pc.index_in(text, value_set=known).fill_null(0).to_numpy(zero_copy_only=False)
-        return np.eye(max(len(known), 1))[codes][:, 1:]
+        return np.asarray(np.eye(max(len(known), 1))[codes][:, 1:])
 
     def feature(self, *, integers: bool) -> Category | None:
         """The same columns as a named feature, with `integers` of integers if all are; None if there is no category."""
@@ -152,10 +152,8 @@ def one_hots(categories: dict[str, set[str]]) -> list[OneHot]:
     """A `OneHot` for every column, from its categories; LogError if they are more than WIDEST in all."""
     if sum(map(len, categories.values())) > WIDEST:
         column = max(categories, key=lambda name: len(categories[name]))
-        raise LogError(
-            f"the categorical columns have more than {WIDEST} categories, most of them {column!r}: merge its rare "
-            "categories into one, or leave it out"
-        )
+        wrong = f"the categorical columns have more than {WIDEST} categories, most of them {column!r}"
+        raise LogError(f"{wrong}: merge its rare categories into one, or leave it out")
     return [OneHot(column, values) for column, values in categories.items()]
 
 
@@ -183,10 +181,8 @@ class ColumnsReader:
         self.files, self.ignored = list_files(paths, lambda name: name.lower().endswith(SUFFIXES), endings)
         self._tables = [open_table(file) for file in self.files]
         if mapping is None:
-            raise ValueError(
-                f"{self.files[0]} is a table of your own, so a mapping must say what its columns mean: convert it with "
-                f"hybandits convert --mapping FILE.toml (its columns are {listed(self._tables[0])})"
-            )
+            needed = f"{self.files[0]} needs a mapping of its columns, which are {listed(self._tables[0])}"
+            raise ValueError(f"{needed}: convert it with hybandits convert --mapping FILE.toml")
         self.mapping = mapping
         self._sources = source_names(self.files)
         self.size = sum(file.stat().st_size for file in self.files)

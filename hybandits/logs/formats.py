@@ -32,10 +32,8 @@ def detect_format(paths: Paths) -> str:
             if reader.recognises(file, start):
                 return format
     begins = f"begins with {short(starts[0][1][:40])}" if starts else "is empty"
-    raise LogError(
-        f"the format of {files[0]} is not recognised (it {begins}): convert it with hybandits convert --format FORMAT, "
-        f"one of {', '.join(READERS)}"
-    )
+    remedy = f"convert it with hybandits convert --format FORMAT, one of {', '.join(READERS)}"
+    raise LogError(f"the format of {files[0]} is not recognised (it {begins}): {remedy}")
 
 
 def reader_of(paths: Paths, *, format: str | None = None, mapping: Mapping | None = None) -> Reader:

@@ -75,16 +75,12 @@ def find_campaign(paths: Paths) -> tuple[Path, Path]:
     items = folder / ITEMS
     if not items.is_file():
         campaigns = ", ".join(sorted(inside.parent.name for inside in folder.glob(f"*/{ITEMS}")))
-        raise LogError(
-            f"{folder} is not a campaign: give a folder that holds {ITEMS} and the CSV of rounds"
-            f"{f', such as {campaigns} in it' if campaigns else ''}"
-        )
+        remedy = f"give a folder that holds {ITEMS} and the CSV of rounds"
+        raise LogError(f"{folder} is not a campaign: {remedy}{f', such as {campaigns} in it' if campaigns else ''}")
     rounds = list_files(folder, lambda name: name.endswith((".csv", ".csv.gz")) and name != ITEMS, "all.csv").files
     if len(rounds) != 1:
         names = ", ".join(file.name for file in rounds)
-        raise LogError(
-            f"{folder} should have one CSV beside {ITEMS}, but it has {names}: leave only the one with the rounds"
-        )
+        raise LogError(f"{folder} should have one CSV beside {ITEMS}, but has {names}: leave the one with the rounds")
     return rounds[0], items
 
 

@@ -1,9 +1,4 @@
-"""Converted logs: a folder of Parquet tables that other tools read too, streamed in batches.
-
-docs/logs.md describes the tables. An arm's vector is stored once, however often the arm is a candidate, and a list of
-candidates is stored once, however many rounds it lasts. A log is written under a temporary name and moved into place
-when it is complete.
-"""
+"""Converted logs: a folder of Parquet tables, which docs/logs.md describes, written whole and read in batches."""
 
 from __future__ import annotations
 
@@ -115,8 +110,7 @@ class Tables:
 
     def arm(self, name: Id, vector: FloatArray) -> int:
         """The row of an arm with this feature vector; it is entered if it is new."""
-        if not isinstance(name, str):
-            name = int(name)  # one of NumPy's perhaps
+        name = name if isinstance(name, str) else int(name)  # one of NumPy's perhaps
         key = name, np.ascontiguousarray(vector, np.float64).tobytes()
         row = self._arms.setdefault(key, len(self.names))
         if row == len(self.names):
@@ -180,9 +174,8 @@ def convert(
 ) -> Log:
     """Read a raw log and write it to the folder `out`, which must not exist yet; a failure leaves nothing behind.
 
-    `report` counts what became of every line. `progress` is called with the bytes read since the last call,
-    `reader.size` in all. Raises LogError if `out` exists, if a file is damaged, or if not one round could be read, and
-    ReadError if `report` is strict and a line cannot be used.
+    `report` counts what became of every line, and raises ReadError if it is strict. `progress` is called with the bytes
+    read since the last call, `reader.size` in all.
     """
     names: dict[str, Any] = {"user": reader.user, "arm": reader.arm, "pair": reader.pair}
     with LogWriter(out, kind=reader.kind, **names, binary_user=reader.binary_user) as writer:
@@ -285,10 +278,8 @@ class LogWriter:
         sizes = self.tables.pools.sizes[batch.pool]
         inside = np.arange(batch.pair.shape[1]) < sizes[:, None]
         if batch.pair.shape[2] != len(self.pair) or int(inside.sum()) != int(sizes.sum()):
-            raise LogError(
-                f"a batch has pair features of shape {batch.pair.shape}, but there are {len(self.pair)} of them and up "
-                f"to {sizes.max(initial=0)} candidates: give one number for each"
-            )
+            expected = f"there are {len(self.pair)} of them and up to {sizes.max(initial=0)} candidates"
+            raise LogError(f"a batch has pair features of shape {batch.pair.shape}, but {expected}: give one for each")
         return [batch.pair[:, :, i][inside] for i in range(len(self.pair))]
 
     def _write_group(self, batch: Batch) -> None:
@@ -380,10 +371,8 @@ class Log:
         try:
             self.about: dict[str, Any] = json.loads((self.path / HEADER).read_text())
             if self.about["format"] != FORMAT:
-                raise LogError(
-                    f"{self.path} has log format {self.about['format']}, but this version reads {FORMAT}: convert the "
-                    "log again"
-                )
+                wrong = f"{self.path} has log format {self.about['format']}, but this version reads {FORMAT}"
+                raise LogError(f"{wrong}: convert the log again")
             self.user: list[str] = list(self.about["user"])
             self.arm: list[str] = list(self.about["arm"])
             self.pair: list[str] = list(self.about["pair"])
@@ -393,7 +382,13 @@ class Log:
             vectors = arms["features"].combine_chunks()
             self.vectors: FloatArray = vectors.flatten().to_numpy().reshape(len(self.names), len(self.arm))
             self.pools = Pools(pools.offsets.to_numpy().astype(np.int64), pools.flatten().to_numpy())
-            self.shards: list[Shard] = list(self._find_shards())
+            self.shards: list[Shard] = []
+            self.rounds = 0
+            for file in sorted((self.path / "rounds").glob("*.parquet")):
+                metadata = pq.read_metadata(file)
+                for group in range(metadata.num_row_groups):
+                    self.shards.append(Shard(file.name, group, self.rounds, metadata.row_group(group).num_rows))
+                    self.rounds += self.shards[-1].rounds
             rows = self.pools.rows
             if len(rows) == 0 or rows.min() < 0 or rows.max() >= len(self.names) or self.pools.sizes.min() < 1:
                 raise ValueError("a pool is empty or refers to rows that arms.parquet does not have")
@@ -404,31 +399,15 @@ class Log:
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as problem:
             raise LogError(f"{self.path} is damaged ({first_line(problem)}): convert the log again") from None
 
-    def _find_shards(self) -> Iterator[Shard]:
-        start = 0
-        for file in sorted((self.path / "rounds").glob("*.parquet")):
-            meta = pq.read_metadata(file)
-            for group in range(meta.num_row_groups):
-                rounds = meta.row_group(group).num_rows
-                yield Shard(file.name, group, start, rounds)
-                start += rounds
-
     def __repr__(self) -> str:
         counts = {"round": self.rounds, "arm": len(set(self.names)), "pool": len(self.pools.sizes)}
         words = ", ".join(f"{count:,} {word}{'s' * (count != 1)}" for word, count in counts.items())
         return f"Log({str(self.path)!r}): {words}"
 
     @property
-    def rounds(self) -> int:
-        return sum(shard.rounds for shard in self.shards)
-
-    @property
     def source_starts(self) -> list[int]:
         """The first round of every source file that has any."""
-        firsts: dict[str, int] = {}
-        for shard in self.shards:
-            firsts.setdefault(shard.file, shard.start)
-        return list(firsts.values())
+        return [shard.start for shard in self.shards if shard.group == 0]
 
     def read(self, shard: Shard) -> Batch:
         names = ["time", "pool", "chosen", "reward", "propensity"]
@@ -437,10 +416,10 @@ class Log:
         try:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
                 table = file.read_row_group(shard.group, columns=names, use_threads=False)
-            time, pool, chosen, reward, propensity = (table.column(i).combine_chunks() for i in range(5))
+            time, pool, chosen, reward, propensity, *others = (column.combine_chunks() for column in table.columns)
             user = np.empty((len(table), len(self.user)))
             for i in range(len(self.user)):
-                user[:, i] = table.column(5 + i).to_numpy()
+                user[:, i] = others[i].to_numpy(zero_copy_only=False)
             batch = Batch(
                 time=time.fill_null(NO_TIME).to_numpy(),
                 pool=pool.to_numpy(),
@@ -452,8 +431,7 @@ class Log:
             )
             self._check(batch)
             if self.pair:
-                lists = [table.column(5 + len(self.user) + i).combine_chunks() for i in range(len(self.pair))]
-                batch = batch._replace(pair=self._padded(lists, self.pools.sizes[batch.pool]))
+                batch = batch._replace(pair=self._padded(others[len(self.user) :], self.pools.sizes[batch.pool]))
         except (OSError, pa.ArrowException, ValueError) as problem:
             raise LogError(f"{path} is damaged ({first_line(problem)}): convert the log again") from None
         return batch

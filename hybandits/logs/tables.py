@@ -295,10 +295,8 @@ class CsvTable:
             except UnicodeDecodeError:
                 return LogError(f"{self.path}, line {line:,}: {short(text)} is not UTF-8: save the file as UTF-8")
             if text.count(b'"') % 2:
-                return LogError(
-                    f"{self.path}, line {line:,}: a quote is not closed in {short(text.decode())}: close it, and leave "
-                    "no line breaks within fields"
-                )
+                wrong = f"{self.path}, line {line:,}: a quote is not closed in {short(text.decode())}"
+                return LogError(f"{wrong}: close it, and leave no line breaks within fields")
         return LogError(f"{self.path}, line {first:,} and after: the lines are not CSV: save the file again")
 
 

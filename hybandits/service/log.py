@@ -431,6 +431,4 @@ def open_store(address: str, *, create: bool = True) -> Store:
 
         return PostgresStore(address, create=create)
     # The rest may hold a password, so it is not repeated.
-    raise ValueError(
-        f"the store begins with {scheme}://: give the path of a SQLite file, or postgresql://HOST/DATABASE"
-    )
+    raise ValueError(f"the store begins with {scheme}://: give a SQLite file, or postgresql://HOST/DATABASE")

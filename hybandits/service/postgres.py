@@ -126,9 +126,7 @@ class PostgresStore(Store):
         try:
             yield
         except psycopg.errors.LockNotAvailable as problem:
-            raise StoreError(
-                f"{self.name} has been locked by another server for too long: is one hanging?"
-            ) from problem
+            raise StoreError(f"{self.name} is locked by another server for too long: is one hanging?") from problem
         except (psycopg.Error, OSError) as problem:
             reason = " ".join(str(problem).split()) or "no reason given"
             raise StoreError(f"{self.name} cannot be used ({type(problem).__name__}: {reason}).") from problem
