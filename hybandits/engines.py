@@ -79,15 +79,10 @@ class SerialEngine:
 
 
 class ProcessEngine:
-    """Runs tasks in processes of this machine.
+    """Runs tasks in processes of this machine, by default one per core.
 
     When a process dies, the work ends with an `EngineError`. Scripts must start their work under
     ``if __name__ == "__main__":``, because the processes import the script.
-
-    Parameters
-    ----------
-    workers : int, optional
-        Number of processes; by default, one per core.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -176,14 +171,8 @@ class Ray:
     """Runs tasks on a Ray cluster.
 
     When a worker dies, Ray starts its task again, at most three times in all. Progress is reported task by task.
-
-    Parameters
-    ----------
-    workers : int, optional
-        Number of tasks that run at a time; by default, the number of CPUs of the cluster.
-    address : str, optional
-        Where the cluster is, e.g. "10.0.0.1:6379" or "auto". By default, a cluster that this process is connected to
-        already is used; if there is none, one is started on this machine for as long as the work lasts.
+    `workers` tasks run at a time, by default as many as the cluster has CPUs. `address` is e.g. "10.0.0.1:6379" or
+    "auto"; by default it is a cluster that this process is connected to, or one that is started for the work.
     """
 
     def __init__(self, workers: int | None = None, address: str | None = None) -> None:

@@ -58,17 +58,8 @@ class FeatureMap:
     name : {"das", "li", "shared", "disjoint"}, perhaps followed by "+pair", "+pair:z" or "+pair:xz"
         The features that are computed; see `MAPS`. With "+pair", x ends with p, so that all arms share its effect; with
         "+pair:z", z ends with p, so that every arm learns an effect of its own; with "+pair:xz" both do.
-    user : int
-        Length of the user's vector u.
-    arm : int
-        Length of an arm's vector v.
-    pair : int
-        Length of the vector p of a user and an arm together; 0 for a map without it.
-
-    Attributes
-    ----------
-    d1, d2 : int
-        Lengths of x and of z.
+    user, arm, pair : int
+        Lengths of u, v and p; 0 for a map without p.
 
     Examples
     --------
@@ -580,15 +571,9 @@ class Features:
     def __call__(self, user: Any, arms: Any, pairs: Any = None) -> tuple[FloatArray, FloatArray]:
         """Return x (n, d1) and z (n, d2) for one user and n arms.
 
-        Parameters
-        ----------
-        user : dict, row of a DataFrame, or DataFrame with one row
-            The user, or what `user_vector` has returned. None if users have no features.
-        arms : as for `arm_vectors`
-            The candidates, or what `arm_vectors` has returned, which is much faster.
-        pairs : pandas, polars or pyarrow table, or list of dicts
-            What is known of the user and each candidate, in the order of the candidates, if there are pair features.
-            An array with one row per candidate is taken as it is.
+        `user` is as for `user_vector`, None if users have no features, and `arms` as for `arm_vectors`; their vectors
+        are taken too, which is much faster. `pairs` are a table or a list of dicts in the order of the candidates, or
+        an array with one row per candidate, if there are pair features.
         """
         u, v = self.user_vector(user), self._arm.vectors(arms)
         x, z = self._map.computed(u[None], v, self._pairs_of(pairs, len(v)))

@@ -239,29 +239,17 @@ def first_reason(rules: Iterable[Rule], policy: LogSupport) -> str | None:
 class Estimator:
     """An estimator of a policy's mean reward per round.
 
-    Attributes
-    ----------
-    name : str
-        The name for users.
-    terms : callable
-        Makes the numerator and the denominator of every round from `Terms`; a function of a module, so that workers
-        can import it.
-    bounds : callable, optional
-        The range of a numerator, from the lowest and the highest reward and the largest weight. None if the estimate
-        is not a mean of bounded terms: then it has no confidence sequence.
-    weighted : bool
-        Weighs rounds by inverse propensities.
-    modelled : bool
-        Needs a model of the rewards.
-    fitted_model : bool
-        Estimates what the model says, so that its interval must contain the error of the fit.
-    replayed : bool
-        Is an average over the rounds that replay keeps.
-    usual_for : tuple of str
-        "fixed" and "learning": the policies for which it is computed by default.
-    refused, no_interval, no_sequence : tuple of Rule
-        Reasons for no estimate, no bootstrap interval, no confidence sequence, beside those of all estimators: lists
-        without a candidate, and tilted rounds.
+    - `terms` makes the numerator and the denominator of every round; a function of a module, so that workers can import
+      it.
+    - `bounds` has the range of a numerator, from the lowest and the highest reward and the largest weight. None if the
+      estimate is not a mean of bounded terms: then it has no confidence sequence.
+    - `weighted`: weighs rounds by inverse propensities.
+    - `modelled`: needs a model of the rewards.
+    - `fitted_model`: estimates what the model says, so that its interval must contain the error of the fit.
+    - `replayed`: is an average over the rounds that replay keeps.
+    - `usual_for`: "fixed" and "learning", the policies for which it is computed by default.
+    - `refused`, `no_interval`, `no_sequence`: reasons for no estimate, no bootstrap interval, no confidence sequence,
+      beside those of all estimators (lists without a candidate, and tilted rounds).
     """
 
     name: str

@@ -18,22 +18,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The mean reward per round of one policy, by one estimator.
+    """The mean reward per round of one policy, by one estimator, with its interval from `low` to `high`.
 
-    Attributes
-    ----------
-    policy, estimator : str
-        The name of the policy, and of the estimator.
-    value : float or None
-        The estimated mean reward per round; None if the estimate was refused.
-    low, high : float or None
-        The interval; None if there is none.
-    refusal : str or None
-        Why there is no value, or, if there is one, why there is no interval.
-    notes : tuple of str
-        What to know about this estimate: why it is a rough number.
-    difference : Difference or None
-        To the first policy; None for the first policy itself.
+    `refusal` says why there is no value, or no interval, and `notes` why it is a rough number. `difference` is to the
+    first policy; None for the first policy itself.
     """
 
     policy: str
@@ -50,21 +38,13 @@ class Estimate:
 class Diagnostics:
     """Diagnostics of how well the log supports the estimates of one policy.
 
-    Attributes
-    ----------
-    rounds : int
-        Rounds of the log that were used.
-    matched : float
-        The share of rounds in which the policy shows what was shown, in expectation.
-    kept, keep : float or None
-        Where rounds were rejected: how many a policy that learns has learned, and c of `rejection`.
-    mean_weight, largest_weight, smallest_propensity : float or None
-        Of the inverse propensity weights, whose mean should be 1 up to chance; None where nothing is weighted.
-    effective : float or None
-        (sum w)^2 / sum w^2: how many rounds of equal weight would tell as much. If replay is the only estimator and
-        rounds were rejected, the same of k (see `Terms`).
-    warnings : tuple of str
-        What to know before relying on the estimates.
+    - `rounds`: rounds of the log that were used.
+    - `matched`: the share of rounds in which the policy shows what was shown, in expectation.
+    - `kept`, `keep`: where rounds were rejected, how many a policy that learns has learned, and c of `rejection`.
+    - `mean_weight`, `largest_weight`: of inverse propensity weights, whose mean should be 1 up to chance.
+    - `effective`: (sum w)^2 / sum w^2, how many rounds of equal weight would tell as much. If replay is the only
+      estimator and rounds were rejected, the same of k (see `Terms`).
+    - `warnings`: to be read before the estimates are used.
     """
 
     rounds: int
@@ -80,22 +60,10 @@ class Diagnostics:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Estimates of all policies by all estimators.
+    """Estimates of all policies by all estimators, in the order in which they were given, and diagnostics by policy.
 
-    Attributes
-    ----------
-    rounds : int
-        Rounds of the log that were used.
-    level : float
-        The confidence level of the intervals.
-    interval : str
-        Their kind, "bootstrap" or "bernstein".
-    features : str
-        The feature map of the reward model behind dm and dr.
-    estimates : list of Estimate
-        One per policy and estimator, in the order in which they were given.
-    diagnostics : dict of str to Diagnostics
-        By policy, how well the log supports its estimates.
+    `level` and `interval` are the confidence level and the kind of the intervals, `features` is the map of the reward
+    model behind dm and dr.
     """
 
     rounds: int

@@ -42,26 +42,10 @@ _ROLES = ("arm", "reward", "time", "propensity", "candidates")
 class Mapping:
     """The meaning of the columns of a log; docs/logs.md explains each setting.
 
-    Parameters
-    ----------
-    arm, reward : str
-        The columns with the arm that was shown and with its reward.
-    time, propensity : str, optional
-        Columns with seconds since 1970 or ISO timestamps, and with the probability with which the arm was chosen.
-    candidates : str, optional
-        The arms that could have been shown: a list column of Parquet, or text such as a|b|c. By default all arms of
-        `arms_file`, or else of the log.
-    user, categorical : list of str
-        Columns with features of the user: those whose values are numbers, and those whose values are categories, which
-        become columns of 0 and 1.
-    pair : mapping of str to str
-        Features of a user and a candidate together: the name of each, and the pattern of the columns that have it, one
-        per arm, such as "affinity_{arm}".
-    arms_file : path, optional
-        A CSV or Parquet file with one row per arm: its name in the first column that has a name, and numbers in the
-        others.
-    uniform : bool
-        The arm was chosen uniformly: its propensity is 1 / number of candidates.
+    `candidates` are by default all arms of `arms_file`, or else of the log. `pair` has a name and a pattern of columns,
+    such as "affinity_{arm}", for every feature of a user and a candidate together. `arms_file` has one row per arm: its
+    name in the first column that has a name, and numbers in the others. With `uniform`, the propensity is 1 / number of
+    candidates.
     """
 
     arm: str

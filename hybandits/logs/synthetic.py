@@ -51,21 +51,10 @@ _MODEL, _SCHEDULE, _ROUNDS = range(3)
 class SyntheticLog:
     """A click log from a known model; everything in it is a function of the settings and the seed.
 
-    Parameters
-    ----------
-    rounds : int
-        The number of visits.
-    seed : int
-        The seed of all random draws.
-    pool : int
-        The average number of candidates; at times there are up to two more or fewer. The pool changes after 35,000
-        rounds on average, or an eighth of a short log.
-    features : {"das", "li"}
-        What clicks depend on beside the products of user and article features: per article, on the article's features
-        ("das") or on the user's ("li").
-    kind : {"R6A", "R6B"}
-        R6A has six numbers for users and for articles; R6B has 136 features that are on or off for users, and none for
-        articles.
+    `pool` is the average number of candidates; at times there are up to two more or fewer. The pool changes after
+    35,000 rounds on average, or an eighth of a short log. An article's own part of the click rate depends on its
+    features ("das") or on the user's ("li"). R6A has six numbers for users and for articles; R6B has 136 features that
+    are on or off for users, and none for articles.
 
     Examples
     --------

@@ -187,16 +187,8 @@ def _sync(call: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callab
 class Client:
     """Decide and reward from synchronous code; threads may share a client.
 
-    Parameters
-    ----------
-    url : str
-        Address of the service, for example ``"http://127.0.0.1:8000"``.
-    token : str, optional
-        The token that the service asks for.
-    deadline : float
-        Seconds after which a call ends and raises the last error.
-    transport : optional
-        Transport of httpx, for tests.
+    `url` is the address of the service, for example "http://127.0.0.1:8000", and `token` the one that it asks for.
+    After `deadline` seconds a call ends and raises the last error. `transport` is one of httpx, for tests.
     """
 
     def __init__(
