@@ -294,7 +294,6 @@ def plain_features(features: Mapping[str, Feature]) -> list[dict[str, Any]]:
 
 
 def _declared(feature: str, given: Any) -> Feature:
-    """Return the feature that a user has declared."""
     if isinstance(given, Number | Category):
         return given
     if isinstance(given, str) and given == "number":
@@ -554,7 +553,6 @@ class Features:
         return self._arm.vectors(arms)
 
     def _pairs_of(self, pairs: Any, n: int) -> FloatArray | None:
-        """Return the vectors p of n arms."""
         if pairs is None and not self.pair:
             return None
         if not self.pair:

@@ -1,7 +1,4 @@
-"""Compile everything ahead of time, for servers and images.
-
-Only the core is imported at the top: `hybandits.warm_up` works without the extra `lab`.
-"""
+"""Compile everything ahead of time, for servers and images; without the extra `lab`, the core."""
 
 from __future__ import annotations
 
@@ -23,8 +20,7 @@ def warm_up() -> None:
     """Compile every kernel for this machine and keep the machine code on disk.
 
     The first call needs 70 to 90 seconds of one processor core, a later one a few seconds. Without it each kernel is
-    compiled when it is first needed: most in the first choice and the first reward, some much later, such as the one
-    that refreshes an arm's factors after 512 rewards.
+    compiled when it is first needed: most in the first choice and the first reward, some much later.
 
     Examples
     --------

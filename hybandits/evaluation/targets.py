@@ -92,7 +92,7 @@ class Logged:
 
 
 class _Saved:
-    """A policy as the bytes of its file, which any process can read. The policy itself is not changed."""
+    """A copy of a policy, which itself is not changed."""
 
     def __init__(self, policy: Policy) -> None:
         if not isinstance(policy, Policy):
@@ -100,24 +100,17 @@ class _Saved:
         self.d1, self.d2 = policy.d1, policy.d2
         self.kind = type(policy).__name__
         self.features: str | None = policy.notes.get("features")
-        self._classes = _classes(policy)  # pickled by name: a worker imports what the bytes refer to
-        self._bytes = policy.to_bytes()
+        self._policy = policy.copy()
 
     def policy(self) -> Policy:
         """A fresh copy of the policy."""
-        return Policy.from_bytes(self._bytes)
+        return self._policy.copy()
 
     def viewed(self, view: View) -> View:
         """The view with the policy's own feature map, if it has one."""
         if self.features in (None, view.map.name):
             return view
         return View(view.log, features=self.features, arms=view.arms_are)
-
-
-def _classes(policy: Policy) -> tuple[type[Policy], ...]:
-    """The classes of the policy and of those that it wraps."""
-    wrapped = [inner for inner in policy._settings().values() if isinstance(inner, Policy)]
-    return (type(policy), *(each for inner in wrapped for each in _classes(inner)))
 
 
 class Learning(_Saved):

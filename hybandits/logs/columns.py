@@ -279,13 +279,11 @@ class ColumnsReader:
             report.count_file(source, lines=lines, rounds=rounds)
 
     def _enter(self, names: list[str], tables: Tables) -> int:
-        """The pool of these arms."""
         known, bare = self._arms or {}, np.ones(1)
         ids = [id_of(name) if self._integers else name for name in names]
         return tables.pool([tables.arm(id, known.get(name, bare)) for id, name in zip(ids, names, strict=True)])
 
     def _batch(self, rows: Rows, tables: Tables) -> Batch:
-        """The rows that are rounds."""
         m = self.mapping
         arm = rows.ids(m.arm, integers=self._integers)
         reward = rows.numbers(m.reward)

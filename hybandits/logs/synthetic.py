@@ -259,7 +259,6 @@ class SyntheticLog:
             yield last - first, b"".join(lines)
 
     def _user_texts(self, users: np.ndarray) -> Iterator[bytes]:
-        """The features of users, as they stand in a line."""
         if self.kind == "R6B":
             keys = [b" %d" % (key + 1) for key in range(ACTIVE_IDS)]
             return (b"".join(compress(keys, user)) for user in map(bytes, users))

@@ -231,7 +231,6 @@ def _json(body: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Convert numbers of NumPy to those of Python."""
     if getattr(value, "ndim", None) == 0:
         return value.item()
     raise TypeError(f"cannot send {value!r} ({type(value).__name__}): convert it to a text, a number or None")

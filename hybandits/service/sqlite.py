@@ -165,7 +165,7 @@ class SqliteStore(Store):
         except apsw.FullError as problem:
             raise StoreError(f"The disk of {self.path} is full ({problem}): free some space.") from problem
         except apsw.ReadOnlyError as problem:
-            raise StoreError(f"{self.path} cannot be written ({problem}): check its folder's permissions.") from problem
+            raise StoreError(f"{self.path} cannot be written ({problem}): check its permissions.") from problem
         except (apsw.CorruptError, apsw.NotADBError) as problem:
             raise StoreError(f"{self.path} is damaged or no log ({problem}): restore it from a copy.") from problem
         except (apsw.Error, OSError) as problem:

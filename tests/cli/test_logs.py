@@ -182,7 +182,7 @@ def test_own_columns(tmp_path: Path) -> None:
     assert "did you mean user" in said(wrong)
     lacking = run("convert", tmp_path / "own.csv", tmp_path / "log2")
     assert lacking.exit_code == 2
-    assert "convert --mapping FILE.toml (its columns are item, click, age, p)" in said(lacking)
+    assert "needs a mapping of its columns, which are item, click, age, p: convert it" in said(lacking)
 
 
 @pytest.mark.slow

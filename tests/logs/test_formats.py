@@ -89,7 +89,7 @@ def test_what_cannot_be_told(tmp_path: Path, raw: Path) -> None:
 def test_formats_and_mappings_that_do_not_fit(raw: Path) -> None:
     with pytest.raises(ValueError, match=r"format must be one of .*got 'yaho' \(did you mean yahoo\?\)"):
         reader_of(raw, format="yaho")
-    with pytest.raises(ValueError, match=r"convert --mapping FILE.toml \(its columns are item, click\)"):
+    with pytest.raises(ValueError, match=r"needs a mapping of its columns, which are item, click: convert it"):
         reader_of(raw)
     with pytest.raises(ValueError, match="only the format columns takes a mapping, got format 'yahoo'"):
         reader_of(raw, format="yahoo", mapping=MAPPING)

@@ -137,7 +137,7 @@ def test_what_is_meant_must_be_clear(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="does not exist"):
         OpenBanditReader(folder / "women.csv")
     (folder / "women.csv").write_text(HEADER)
-    with pytest.raises(LogError, match=r"it has men.csv, women.csv: leave only the one"):
+    with pytest.raises(LogError, match=r"but has men.csv, women.csv: leave the one"):
         OpenBanditReader(folder)
     (folder / "item_context.csv").unlink()
     with pytest.raises(LogError, match=r"is not a campaign: give a folder that holds item_context.csv"):
