@@ -41,15 +41,6 @@ class Prediction(NamedTuple):
     width : array of shape (n,)
         sqrt(x~' M^-1 x~): the standard error of each mean, in units of the noise. It is large for candidates unlike
         anything learned so far, and shrinks as similar rows are learned.
-
-    Examples
-    --------
-    >>> from hybandits import HybridRidge
-    >>> estimator = HybridRidge(d1=1, d2=1)
-    >>> estimator.learn("a", [1.0], [1.0], reward=1.0)
-    >>> mean, width = estimator.predict([[1.0], [1.0]], [[1.0], [1.0]], ["a", "b"])
-    >>> mean.round(2).tolist(), width.round(2).tolist()
-    ([0.67, 0.33], [0.82, 1.29])
     """
 
     mean: FloatArray
@@ -62,18 +53,11 @@ class CandidateSet:
     Get one from `policy.candidates(arms)`. It saves the time of looking up the same ids in every call, which matters
     for pools of hundreds of arms that rarely change. A set stays valid for as long as its policy.
 
-    Parameters
-    ----------
-    arms : tuple of hashable
-        The ids of the candidates, in the order in which rows of features are passed.
-
     Examples
     --------
     >>> from hybandits import HyLinUCB
     >>> policy = HyLinUCB(d1=2, d2=1)
     >>> candidates = policy.candidates(["sports", "politics"])
-    >>> len(candidates)
-    2
     >>> policy.choose([[1, 0], [0, 1]], [[0.5], [1]], candidates).arm
     'politics'
     """
@@ -242,12 +226,6 @@ class ArmTable(ABC):
         """Return the arm's slot, a new one if it has none."""
         slot = self._slots.get(arm, -1)
         return slot if slot >= 0 else self._new_slot(arm)
-
-    def _become(self, other: Self) -> None:
-        """Take over everything from another table, which is then to be dropped; candidates are looked up again."""
-        epoch = max(self.epoch, other.epoch) + 1
-        self.__dict__.update(other.__dict__)
-        self.epoch = epoch
 
     def _grow(self, capacity: int) -> None:
         self._reserve(capacity)

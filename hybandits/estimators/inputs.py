@@ -116,11 +116,6 @@ class ConstantFeatures:
     x cancels if it is the same for all candidates of a call, but not in all calls: then it holds the user's features.
     That is as it should be if z holds them too (the map "li" for arms without features): there is a column of z that is
     the same for all candidates of a call, but not in all calls.
-
-    Examples
-    --------
-    >>> ConstantFeatures().is_over(np.array([[1.0], [2.0]]), np.ones((2, 1)))
-    True
     """
 
     def __init__(self) -> None:

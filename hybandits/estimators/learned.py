@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from copy import deepcopy
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -194,11 +195,6 @@ class LearnedModel:
                     others[f"{part}_{name}"] = array
         return by_slot, others
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays, reserves included."""
-        return sum(array.nbytes for arrays in self._named() for array in arrays.values())
-
     def continue_from(self, other: Self) -> None:
         """Become a copy of another model with the same capacity."""
         for mine, theirs in zip(self._named(), other._named(), strict=True):
@@ -207,11 +203,7 @@ class LearnedModel:
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        other = type(self)(self.d1, self.d2, None, None)
-        other.fixed_noise = self.fixed_noise
-        other.reserve(self.capacity)
-        other.continue_from(self)
-        return other
+        return deepcopy(self)
 
     @property
     def in_order(self) -> Slots:
@@ -472,8 +464,8 @@ class LearnedRidge(OnlineEstimator):
 
     Parameters
     ----------
-    d1, d2 : int
-        The numbers of shared and of arm-specific features.
+    d1, d2
+        As for `HybridRidge`.
     noise : float, optional
         Fix the standard deviation of the noise instead of learning it.
     memory : float or "auto", optional
@@ -500,14 +492,10 @@ class LearnedRidge(OnlineEstimator):
     ) -> None:
         super().__init__(d1, d2)
         self.settings = {"noise": noise, "memory": memory}
-        self.weights: FloatArray = np.zeros(0)
-        if memory == AUTO:
-            models = [LearnedModel(self.d1, self.d2, noise, None) for _ in range(memories.MODELS)]
-            self.weights = np.array([*memories.SHARES, 0.0])
-        else:
-            models = [LearnedModel(self.d1, self.d2, noise, memory)]
-        self.models = tuple(models)
-        if len(models) > 1:
+        count, rows = (memories.MODELS, None) if memory == AUTO else (1, memory)
+        self.weights: FloatArray = np.array([*memories.SHARES, 0.0] if count > 1 else [])
+        self.models = tuple(LearnedModel(self.d1, self.d2, noise, rows) for _ in range(count))
+        if count > 1:
             memories.set_memories(self.d1, self.d2, self.arrays)
         self._grow(1)
         self._used = 1
@@ -538,7 +526,7 @@ class LearnedRidge(OnlineEstimator):
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, reserves included (not of the ids)."""
-        return sum(model.nbytes for model in self.models)
+        return sum(array.nbytes for model in self.models for array in model.flat)
 
     def _grow(self, capacity: int) -> None:
         self._reserve(capacity)
@@ -636,14 +624,6 @@ class LearnedRidge(OnlineEstimator):
 
     def sound(self) -> bool:
         return all(are_sound(*model.arrays.posterior[:4], self._used, self.d1, self.d2) for model in self.models)
-
-    def merge(self, other: Self) -> None:
-        """Merge the data of another estimator exactly, as if they had come later, and estimate the settings again."""
-        if isinstance(other, LearnedRidge) and other.settings != self.settings:
-            raise ValueError(
-                "cannot merge estimators with different fixed settings: give both the same noise and memory"
-            )
-        super().merge(other)
 
     def _take_in(self, other: Self) -> None:
         owner = {slot: arm for arm, slot in other.learned.items()}

@@ -112,7 +112,8 @@ class OnlineEstimator(ArmTable):
             )
         merged = self.copy()
         merged._take_in(other.copy() if other is self else other)
-        self._become(merged)
+        epoch = max(self.epoch, merged.epoch) + 1  # candidates are looked up again
+        self.__dict__.update(merged.__dict__, epoch=epoch)
 
     def copy(self) -> Self:
         """Return an independent copy."""
@@ -151,13 +152,10 @@ class HybridRidge(OnlineEstimator):
 
     Parameters
     ----------
-    d1 : int
-        Number of shared features x, 0 for none.
-    d2 : int
-        Number of arm-specific features z, 0 for none.
+    d1, d2 : int
+        The numbers of shared features x and of arm-specific features z, 0 for none.
     ridge : float, default=1.0
-        The lambda of the ridge regression, the same for all parameters: the larger it is, the more the estimates are
-        drawn to 0.
+        The lambda of the ridge regression: the larger it is, the more the estimates are drawn to 0.
 
     Attributes
     ----------

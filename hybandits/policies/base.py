@@ -25,7 +25,7 @@ from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, parameters_of
 from hybandits.kernels.arrow import LIMIT
-from hybandits.kernels.decisions import choose_batch, draw_places
+from hybandits.kernels.decisions import choose_batch, choose_together, draw_places
 from hybandits.kernels.random import KEYED, RANDOMIZE
 from hybandits.policies.choices import Batch, Choice, Choices, RandomizedChoices, checked_batch, in_threads, look_up
 
@@ -95,10 +95,8 @@ class Policy(ABC):
 
     Parameters
     ----------
-    d1 : int
-        The number of shared features x, whose effect on the reward is the same for all arms.
-    d2 : int
-        The number of arm-specific features z, whose effect each arm learns for itself.
+    d1, d2 : int
+        The numbers of shared features x, whose effect is the same for all arms, and of arm-specific features z.
     seed : int or None
         The seed of the random draws; None draws fresh entropy.
 
@@ -724,12 +722,16 @@ class RidgePolicy(Policy):
     def _score(self, candidates: Candidates, stream: RandomStream) -> Prediction:
         return self._table.score(candidates.x, candidates.z, candidates.slots)
 
-    def _pick_compiled(self, rule: Any, batch: Batch, slots: Slots, threads: int) -> tuple[Any, ...]:
-        """Choices of a batch by the kernels of a rule."""
+    def _pick_compiled(
+        self, rule: Any, batch: Batch, slots: Slots, threads: int, together: bool = False
+    ) -> tuple[Any, ...]:
+        """Choices of a batch by the kernels of a rule; with `together`, by those for bounds with large blocks."""
         size, rounds = batch.size, self._table.rounds
         index, mean, width, propensity = np.empty(size, np.int64), np.empty(size), np.empty(size), np.ones(size)
 
         def work(first: int, last: int) -> int:
+            if together:
+                return int(choose_together(rule, batch.x, batch.z, slots[0], rounds, first, last, index, mean, width))
             refused: int = choose_batch(
                 rule, batch.x, batch.z, slots, batch.mask, rounds, self._key, self._decisions, first, last, index, mean,
                 width, propensity,

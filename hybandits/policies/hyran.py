@@ -58,16 +58,6 @@ class HyRan(Policy):
     References
     ----------
     .. [1] Kim, Paik & Oh, "Squeeze All: Novel Estimator and Self-Normalized Bound for Linear Contextual Bandits", 2023.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> policy = HyRan(d1=2, d2=1, seed=0)
-    >>> x, z = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0], [0.5]])
-    >>> choice = policy.choose(x, z, arms=["sports", "politics"])
-    >>> policy.learn(choice.arm, x[choice.index], z[choice.index], reward=1.0, receipt=choice.receipt)
-    >>> policy.rounds
-    1
     """
 
     _cross = True

@@ -14,7 +14,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow, decisions
 from hybandits.policies.base import Picked, RidgePolicy
-from hybandits.policies.choices import Batch, Choices, in_threads
+from hybandits.policies.choices import Batch, Choices
 
 
 class UCBPolicy(RidgePolicy):
@@ -90,20 +90,8 @@ class UCBPolicy(RidgePolicy):
         return self._table.rule(decisions.BOUNDS, 1.0, self._coefficients, self._by_arm)
 
     def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Any, ...]:
-        rule = self.kernel_rule()
-        if len(batch.mask) or len(slots) > 1 or batch.z.shape[2] < arrow.SHORT:
-            return self._pick_compiled(rule, batch, slots, threads)
-        size, rounds = batch.size, self._table.rounds
-        index, mean, width = np.empty(size, np.int64), np.empty(size), np.empty(size)
-
-        def work(first: int, last: int) -> int:
-            refused: int = decisions.choose_together(
-                rule, batch.x, batch.z, slots[0], rounds, first, last, index, mean, width
-            )
-            return refused
-
-        in_threads(work, batch, threads)
-        return index, mean, width, np.ones(size)
+        alike = not len(batch.mask) and len(slots) == 1 and batch.z.shape[2] >= arrow.SHORT
+        return self._pick_compiled(self.kernel_rule(), batch, slots, threads, together=alike)
 
     def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         """Order by the bounds."""
@@ -270,13 +258,6 @@ class LiHybrid(UCBPolicy):
     ----------
     .. [1] Li, Chu, Langford & Schapire, "A Contextual-Bandit Approach to Personalized News Article Recommendation",
            2010.
-
-    Examples
-    --------
-    >>> policy = LiHybrid(d1=2, d2=1, alpha=0.5)
-    >>> policy.learn("sports", [1.0, 0.0], [1.0], reward=1.0)
-    >>> policy.choose([[1.0, 0.0], [0.0, 0.5]], [[1.0], [0.5]], arms=["sports", "politics"]).arm
-    'sports'
     """
 
     reduction = "hybrid"

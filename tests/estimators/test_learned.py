@@ -286,8 +286,6 @@ def test_merging_is_learning_the_others_rows_afterwards(memory: float | None) ->
         assert_allclose(one.beta(arm), whole.beta(arm), rtol=1e-6)
         assert one.pulls_of(arm) == whole.pulls_of(arm)
         assert_allclose(weight_of_arm(one, arm), weight_of_arm(whole, arm), rtol=1e-9)
-    with pytest.raises(ValueError, match="the same noise and memory"):
-        one.merge(taught(rows, memory=26.0))
 
 
 def test_forgetting_an_arm_keeps_what_it_taught_the_others() -> None:

@@ -109,14 +109,6 @@ def test_merging_adds_the_data_of_every_model_and_weighs_them() -> None:
     assert_allclose(one.weights, nothing)
 
 
-def test_what_cannot_be_merged_is_refused() -> None:
-    mixture = LearnedRidge(d1=3, d2=2, memory="auto")
-    for other in (LearnedRidge(d1=3, d2=2), LearnedRidge(d1=3, d2=2, memory="auto", noise=1.0)):
-        with pytest.raises(ValueError, match="different fixed settings"):
-            mixture.merge(other)
-    mixture.merge(mixture)
-
-
 def test_rows_that_stand_for_many_weigh_what_rows_in_random_order_do_on_average() -> None:
     """In every model; with several, weights are reset."""
     rows = make_rows(11, n=60)
