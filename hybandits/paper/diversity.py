@@ -30,9 +30,11 @@ DIVERSITY_NAMES = (*DIVERSITY_RUNS, SMALL_DIVERSITY)
 """Names of the diversity experiments of both sizes."""
 
 
-def _measured(results: Results) -> Iterator[tuple[JudgedOutcome, int, str, Design]]:
+def _measured(
+    results: Results, protocols: Sequence[str] = PROTOCOLS
+) -> Iterator[tuple[JudgedOutcome, int, str, Design]]:
     """The diversity experiments that were run, by protocol, number of arms and policy with measures."""
-    outcomes = (results.outcome(name, protocol) for protocol in PROTOCOLS for name in DIVERSITY_NAMES)
+    outcomes = (results.outcome(name, protocol) for protocol in protocols for name in DIVERSITY_NAMES)
     for judged in (JudgedOutcome(outcome) for outcome in outcomes if outcome is not None):
         for arms in judged.outcome.arms:
             for policy in judged.outcome.policies:
@@ -282,11 +284,11 @@ class Coverage(NamedTuple):
         return float((self.ratio > 1).mean())
 
 
-def coverages(results: Results) -> list[Coverage]:
+def coverages(results: Results, protocols: Sequence[str] = PROTOCOLS) -> list[Coverage]:
     """Coverage of every policy with a coefficient in every diversity experiment."""
     return [
         Coverage(judged, arms, policy, design.ellipsoid, design.outside)
-        for judged, arms, policy, design in _measured(results)
+        for judged, arms, policy, design in _measured(results, protocols)
         if design.ellipsoid is not None and design.outside is not None and np.isfinite(design.ellipsoid).all()
     ]
 

@@ -101,8 +101,8 @@ def describe_structured(results: Results) -> str:
             rho = number_range([world.own_rho["HyLinUCB"] for world in alike])
             seen.append(f"{words} {rho} and {number_range([world.own_cross['HyLinUCB'] for world in alike])}")
     return (
-        "Each as a share of uniform choice's and over the same share in a diverse world of the same shape, regrets at "
-        f"T are: {join_names(ranges) if ranges else 'unknown'}. Larger than in the diverse world, at {LEVEL}: "
-        f"{join_names(more) if more else 'none'}. In HyLinUCB's rounds with the median arm, lambda_min of the mean "
-        f"z z' and sigma_max of the mean x z' are: {'; '.join(seen)}."
+        f"Measured against uniform choice, regret at T is {join_names(ranges) if ranges else 'unknown'} that in a "
+        "diverse world of the same shape, depending on the world and the protocol. It is larger than there, at "
+        f"{LEVEL}, of: {join_names(more) if more else 'none'}. In HyLinUCB's rounds with the median arm, "
+        f"lambda_min of the mean z z' and sigma_max of the mean x z' are: {'; '.join(seen)}."
     )

@@ -17,6 +17,8 @@ from numpy.testing import assert_allclose
 from hybandits import paper
 from hybandits.experiments.results import Results
 from hybandits.paper import HYRAN_RELEASED
+from hybandits.paper.diversity import coverages
+from hybandits.paper.without_diversity import structured_worlds
 from hybandits.report.cases import SYNTHETIC
 from hybandits.report.figures import Figure, figures_of, looks
 from hybandits.report.figures.assumption import coverage_figure, structured_figure
@@ -89,10 +91,10 @@ def test_coverage_and_structured_worlds_are_drawn_with_their_numbers(tmp_path: P
     records = paper.records_of(["structured"], ["released"], scale="quick")
     results = fabricate(tmp_path, small_setting("diversity"), *records)
     assert {"released-coverage", "released-structured"} <= set(named(results))
-    coverage = numbers(drawn(coverage_figure(results, "released")))
-    assert [row["x"] for row in coverage] == [f"diversity, K = 6: {name}" for name in paper.PAPER_POLICIES]
+    coverage = numbers(drawn(coverage_figure(coverages(results), "released")))
+    assert [row["x"] for row in coverage] == [f"diversity: {name}" for name in paper.PAPER_POLICIES]
     assert {(row["median"], row["share of runs and probes"]) for row in coverage} == {("0.1", "0")}
-    shares = numbers(drawn(structured_figure(results, "released")))
+    shares = numbers(drawn(structured_figure(structured_worlds(results, "released"), "released")))
     worlds = list(paper.FAMILIES["structured"].members.values())
     assert [row["x"] for row in shares if row["curve"] == "HyIDS" and "regret" in row["panel"]] == worlds
     assert float(shares[0]["value"]) == pytest.approx((100 + 80 + 25) / (100 + 70 + 25), rel=1e-5), "10 per letter"

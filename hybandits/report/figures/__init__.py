@@ -62,10 +62,10 @@ def figures_of(results: Results) -> Iterator[Figure]:
             yield forced_regret_figure(results, protocol)
         if sensitivity_outcomes(results, protocol):
             yield sensitivity_figure(results, protocol)
-        if any(case.judged.protocol == protocol for case in coverages(results)):
-            yield coverage_figure(results, protocol)
-        if structured_worlds(results, protocol):
-            yield structured_figure(results, protocol)
+        if covered := coverages(results, [protocol]):
+            yield coverage_figure(covered, protocol)
+        if worlds := structured_worlds(results, protocol):
+            yield structured_figure(worlds, protocol)
         if exponents(results, protocol):
             yield exponents_figure(results, protocol)
     if any(name in PANELS and protocol != "own" for name, protocol in results.outcomes):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from hybandits.experiments.results import Results
-from hybandits.paper.diversity import coverages
-from hybandits.paper.without_diversity import COMPARED, structured_worlds
+from hybandits.paper.diversity import Coverage
+from hybandits.paper.without_diversity import COMPARED, Structured
 from hybandits.report import cases
 from hybandits.report.figures.looks import Figure, Plot, make_logarithmic
 
 
-def coverage_figure(results: Results, protocol: str) -> Figure:
+def coverage_figure(rows: Sequence[Coverage], protocol: str) -> Figure:
     """|phi - phi*|_M / gamma of every policy with such a set, in every diversity experiment."""
-    rows = [case for case in coverages(results) if case.judged.protocol == protocol]
-    names = [f"{case.judged.experiment.name}, K = {case.arms}: {case.policy}" for case in rows]
+    names = [
+        f"{e.name}{f', K = {case.arms}' if len(e.arms) > 1 else ''}: {case.policy}"
+        for case, e in ((case, case.judged.experiment) for case in rows)
+    ]
     levels = np.array([np.quantile(case.ratio, (0, 0.5, 1)) for case in rows])
 
     def draw(plot: Plot) -> None:
@@ -42,9 +45,8 @@ def coverage_figure(results: Results, protocol: str) -> Figure:
     )  # fmt: skip
 
 
-def structured_figure(results: Results, protocol: str) -> Figure:
+def structured_figure(worlds: Sequence[Structured], protocol: str) -> Figure:
     """Regret at T over that of uniform choice, and the diversity of an arm's own rows, world by world."""
-    worlds = structured_worlds(results, protocol)
     names = [world.words for world in worlds]
     policies = [name for name in COMPARED if any(name in world.of_uniform for world in worlds)]
 
