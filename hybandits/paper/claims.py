@@ -47,7 +47,7 @@ EARLY = 0.9
 
 SATURATED = 0.5
 """Share of uniform choice's regret above which slow growth with K does not count in a policy's favour: it would grow
-slowly in any case, because no policy that learns loses more than uniform choice, whose regret hardly grows with K."""
+slowly in any case, because regret rarely exceeds that of uniform choice, which hardly grows with K."""
 
 CLOSE = 0.5
 """LinUCB's regret is close to HyLinUCB's, and another's much larger, if LinUCB's exceeds HyLinUCB's by less than this
