@@ -32,19 +32,13 @@ class Candidates(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """The estimated reward of every candidate and its uncertainty, as returned by `predict`.
-
-    Attributes
-    ----------
-    mean : array of shape (n,)
-        The estimated rewards x.theta + z.beta_arm.
-    width : array of shape (n,)
-        sqrt(x~' M^-1 x~): the standard error of each mean, in units of the noise. It is large for candidates unlike
-        anything learned so far, and shrinks as similar rows are learned.
-    """
+    """The estimated reward of every candidate and its uncertainty, as returned by `predict`."""
 
     mean: FloatArray
+    """(n,): the estimated rewards x.theta + z.beta_arm."""
     width: FloatArray
+    """(n,): sqrt(x~' M^-1 x~), the standard error of each mean in units of the noise. It is large for candidates unlike
+    anything learned so far, and shrinks as similar rows are learned."""
 
 
 class CandidateSet:
@@ -52,14 +46,6 @@ class CandidateSet:
 
     Get one from `policy.candidates(arms)`. It saves the time of looking up the same ids in every call, which matters
     for pools of hundreds of arms that rarely change. A set stays valid for as long as its policy.
-
-    Examples
-    --------
-    >>> from hybandits import HyLinUCB
-    >>> policy = HyLinUCB(d1=2, d2=1)
-    >>> candidates = policy.candidates(["sports", "politics"])
-    >>> policy.choose([[1, 0], [0, 1]], [[0.5], [1]], candidates).arm
-    'politics'
     """
 
     __slots__ = ("arms", "looked_up")

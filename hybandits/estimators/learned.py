@@ -38,43 +38,27 @@ LONGEST = 2.0
 
 
 class LearnedSettings(NamedTuple):
-    """Noise and scales that a policy has learned.
-
-    Attributes
-    ----------
-    noise : float
-        The standard deviation of a reward around its mean.
-    shared_scale : ndarray of shape (d1,)
-        The prior standard deviation of each shared parameter. NaN for a feature that never changed.
-    own_scale : ndarray of shape (d2,)
-        The standard deviation of each of the arms' own parameters from arm to arm.
-    common_mean : ndarray of shape (d2,)
-        The mean of the arms' own parameters, where a new arm starts.
-    effective_parameters : float
-        The number of parameters that the rewards determine; the others are determined by the prior.
-    evidence : float
-        The log density of all rewards learned, at these settings.
-    """
+    """Noise and scales that a policy has learned."""
 
     noise: float
+    """The standard deviation of a reward around its mean."""
     shared_scale: FloatArray
+    """(d1,): the prior standard deviation of each shared parameter. NaN for a feature that never changed."""
     own_scale: FloatArray
+    """(d2,): the standard deviation of each of the arms' own parameters from arm to arm."""
     common_mean: FloatArray
+    """(d2,): the mean of the arms' own parameters, where a new arm starts."""
     effective_parameters: float
+    """The number of parameters that the rewards determine; the others are determined by the prior."""
     evidence: float
+    """The log density of all rewards learned, at these settings."""
 
 
 class Moments(NamedTuple):
     """Moments of many rewards and their features, in addition to the rows that summarise them.
 
-    Attributes
-    ----------
-    seen : int array of shape (d1 + d2,)
-        The number of summarised rows in which each feature of x, then of z, was not 0.
-    sums : array of shape (d1 + d2,)
-        The sum of each feature of x, then of z, over these rows.
-    mean, spread : float
-        The mean of the rewards, and the sum of their squared deviations from it.
+    `seen` and `sums` say of each feature of x, then of z, in how many of the summarised rows it was not 0, and its sum
+    over them; `spread` is the sum of the squared deviations of rewards from their `mean`.
     """
 
     seen: Slots

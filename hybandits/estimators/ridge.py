@@ -157,15 +157,6 @@ class HybridRidge(OnlineEstimator):
     ridge : float, default=1.0
         The lambda of the ridge regression: the larger it is, the more the estimates are drawn to 0.
 
-    Attributes
-    ----------
-    theta : array of shape (d1,)
-        The shared parameter.
-    arms : list
-        Every arm that has been met and not forgotten, in the order met; `known` is their number.
-    rounds : int
-        The number of rows learned.
-
     Notes
     -----
     The state is a Cholesky factor of the design matrix M that is only ever rotated, never subtracted from, so M stays

@@ -125,9 +125,6 @@ def read_spec(text: str) -> tuple[str, dict[str, Any]]:
     """Split ``Name:setting=value,..`` into the name of a class and its settings.
 
     Values are written as in TOML; a word that is not valid TOML is taken as text, up to the next comma.
-
-    >>> read_spec("lab.softmax:Softmax:temperature=.1,mode=fast")
-    ('lab.softmax:Softmax', {'temperature': 0.1, 'mode': 'fast'})
     """
     match = _SPEC.fullmatch(text)
     if match is None:
@@ -202,9 +199,6 @@ def with_noise(name: str, settings: Mapping[str, Any], noise: float) -> dict[str
     """Return the settings with the noise level of the problem, where the policy takes one and nothing else sets it.
 
     An exploration coefficient carries its own noise level, and `HyThompson` and `HyIDS` learn it where it is not given.
-
-    >>> with_noise("EpsilonGreedy", {"policy": "HyLinUCB"}, 0.1)
-    {'policy': {'class': 'HyLinUCB', 'noise': 0.1}}
     """
     values = _with_wrapped(settings, lambda inner, own: {CLASS: inner, **with_noise(inner, own, noise)})
     learned = issubclass(policy_class(name), PosteriorPolicy)
@@ -227,9 +221,6 @@ def make_policy(
 
     The number of arms and of rounds are passed on to policies and coefficients that need them, unless the settings say
     otherwise; the seed to wrapped policies too. `exploration` is a table with the key `kind`.
-
-    >>> make_policy("EpsilonGreedy", {"policy": "Greedy", "epsilon": 0.2}, d1=2, d2=1, arms=5, horizon=100).policy
-    Greedy(d1=2, d2=1, ridge=1.0): 0 arms known, 0 rewards learned
     """
     kind = policy_class(name)
     known = parameters_of(kind)

@@ -68,21 +68,14 @@ class Choices(NamedTuple):
 
 
 class RandomizedChoices(NamedTuple):
-    """Randomized choices, as `Policy.randomize_batch` returns them; entry b is about decision b.
-
-    Attributes
-    ----------
-    indices : int array of shape (B,)
-        The rows of the arms that are drawn.
-    probabilities : array of shape (B, n)
-        The probability of every candidate: (1 - floor) p + floor / n.
-    propensities : array of shape (B, n)
-        The policy's own probabilities p.
-    """
+    """Randomized choices, as `Policy.randomize_batch` returns them; entry b is about decision b."""
 
     indices: Slots
+    """The rows of the arms that are drawn."""
     probabilities: FloatArray
+    """(B, n): the probability of every candidate, (1 - floor) p + floor / n."""
     propensities: FloatArray
+    """(B, n): the policy's own probabilities p."""
 
 
 class Batch(NamedTuple):

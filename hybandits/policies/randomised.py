@@ -25,12 +25,6 @@ class Uniform(RidgePolicy):
     ----------
     d1, d2, ridge, seed
         As for `HyLinUCB`; the default of `ridge` is 1.0.
-
-    Examples
-    --------
-    >>> policy = Uniform(d1=1, d2=0, seed=0)
-    >>> policy.choose([[1.0], [1.0], [1.0], [1.0]], arms=["a", "b", "c", "d"]).propensity
-    0.25
     """
 
     def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:

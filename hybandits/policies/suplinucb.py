@@ -58,16 +58,6 @@ class SupLinUCB(Policy):
     References
     ----------
     .. [1] Chu, Li, Reyzin & Schapire, "Contextual Bandits with Linear Payoff Functions", 2011.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> policy = SupLinUCB(d1=2, d2=1, horizon=1000)
-    >>> x, z = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0], [0.5]])
-    >>> choice = policy.choose(x, z, arms=["sports", "politics"])
-    >>> choice.arm, choice.receipt
-    ('sports', 1)
-    >>> policy.learn(choice.arm, x[choice.index], z[choice.index], reward=1.0, receipt=choice.receipt)
     """
 
     _draws = False

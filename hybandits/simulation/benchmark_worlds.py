@@ -26,13 +26,6 @@ class Clicks(SharedRounds):
         The share of clicks at log odds of theta = beta = 0.
     spread : float
         Standard deviation of a candidate's log odds, half of the variance from theta and half from beta.
-
-    Examples
-    --------
-    >>> world = Clicks(d1=3, d2=2, arms=4, rate=0.1, seed=7)
-    >>> block = next(world.rounds(500))
-    >>> sorted(set(world.rewards(block.means, world.noise_stream()).ravel().tolist()))
-    [0.0, 1.0]
     """
 
     d1: int

@@ -25,23 +25,15 @@ LearnsFrom = int | Literal["nobody", "everybody"] | None
 
 
 class Player(NamedTuple):
-    """A policy that plays in a world, with the trial whose noise it gets.
-
-    Attributes
-    ----------
-    policy : Policy
-        It learns as it plays.
-    trial : int
-        The trial. Players of the same trial get the same noise.
-    learns_from : int, "nobody", "everybody" or None
-        None for the rewards of the candidates that it plays. The other values repeat defects of the paper's released
-        code, in which a policy takes rewards of others for that of the candidate it played: the reward of the candidate
-        at this position in every round; no reward; or the rewards of all players, one after the other in every round.
-    """
+    """A policy that plays in a world, with the trial whose noise it gets."""
 
     policy: Policy
     trial: int = 0
+    """Players of the same trial get the same noise."""
     learns_from: LearnsFrom = None
+    """None for the rewards of the candidates that it plays. The other values repeat defects of the released code of the
+    paper, in which a policy takes rewards of others for that of the candidate it played: the reward of the candidate at
+    this position in every round; no reward; or the rewards of all players, one after the other in every round."""
 
 
 def cumulative_regret(
@@ -226,7 +218,6 @@ def play_rounds(policy: Policy, rounds: Rounds, rewards: FloatArray, picks: Pick
         The reward of every candidate, as doubles in C order. Where it is NaN nothing is learned.
     picks : int array of shape (rounds,)
         Filled with the place of the candidate played in each round.
-
     """
     _check_dimensions(policy, rounds.x.shape[-1], rounds.z.shape[-1])
     rounds.check(policy.d1, policy.d2)

@@ -54,32 +54,16 @@ class PolicyConformance:
     """Tests of the contract that every policy keeps; subclass it, implement `make`, and let pytest collect the class.
 
     A test that does not apply to the policy is skipped, with the reason.
-
-    Attributes
-    ----------
-    deterministic : bool
-        True if the choice depends on what was learned and on the candidates alone, False for a rule that draws random
-        numbers.
-    exact_propensities : bool
-        True for a rule that draws and knows its probabilities exactly, False if it estimates them by sampling.
-    exact_merge : bool
-        True if merging two policies equals learning all data in one. Set it to False where it cannot, for example
-        because learning itself draws random numbers.
-    merge_tolerance : float
-        The largest relative difference between merging and learning all data in one.
-
-    Examples
-    --------
-    >>> from hybandits import Greedy
-    >>> class TestGreedy(PolicyConformance):
-    ...     def make(self, d1, d2, seed):
-    ...         return Greedy(d1=d1, d2=d2, seed=seed)
     """
 
     deterministic = True
+    """False for a rule that draws random numbers."""
     exact_propensities = False
+    """True for a rule that draws and knows its probabilities exactly, False if it estimates them by sampling."""
     exact_merge = True
+    """False where merging two policies cannot equal learning all data in one."""
     merge_tolerance = 1e-8
+    """The largest relative difference between the two."""
 
     @abstractmethod
     def make(self, d1: int, d2: int, seed: int) -> Policy:

@@ -64,28 +64,14 @@ class WorldConformance:
 
     Everything is a function of seeds. For another seed of a correct world, the test of the noise's mean would fail with
     a probability of 2e-9, and that of its standard deviation with less than 1e-9 if the noise is Gaussian.
-
-    Attributes
-    ----------
-    horizon : int
-        The number of rounds examined.
-    same_for_any_horizon : bool
-        True if a shorter run is the beginning of a longer one.
-    constant_noise : bool
-        True if every reward has the standard deviation `noise` around its mean. Set it to False where the noise depends
-        on the mean, where there is none, or where its tails are too heavy for an estimate.
-
-    Examples
-    --------
-    >>> from hybandits.simulation import Synthetic
-    >>> class TestSynthetic(WorldConformance):
-    ...     def make(self, seed):
-    ...         return Synthetic(d1=3, d2=2, arms=4, seed=seed)
     """
 
     horizon = 1500
+    """The number of rounds examined."""
     same_for_any_horizon = True
+    """True if a shorter run is the beginning of a longer one."""
     constant_noise = True
+    """False where the noise depends on the mean, where there is none, or where its tails are heavy."""
 
     @abstractmethod
     def make(self, seed: int) -> World:
