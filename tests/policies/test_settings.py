@@ -80,8 +80,8 @@ def test_repr_shows_the_settings_as_they_are_now() -> None:
     policy = HyLinUCB(d1=1, d2=1, exploration=AsWritten(horizon=10))
     policy.learn_batch(range(3), np.ones((3, 1)), np.ones((3, 1)), np.ones(3))
     assert repr(policy) == (
-        "HyLinUCB(d1=1, d2=1, exploration=AsWritten(horizon=10, delta=0.01, bound=1.0, arms=None), ridge=3.0): "
-        "3 arms known, 3 rewards learned"
+        "HyLinUCB(d1=1, d2=1, exploration=AsWritten(horizon=10, delta=0.01, bound=1.0, arms=None, factor=1.0), "
+        "ridge=3.0): 3 arms known, 3 rewards learned"
     )
     wrapped = EpsilonGreedy(Greedy(d1=1, d2=1), epsilon=0.5)
     assert repr(wrapped) == (
