@@ -305,15 +305,14 @@ def describe_coverage(results: Results) -> str:
     policies = dict.fromkeys(policy for _, _, policy, _ in _measured(results))
     without = [name for name in policies if name not in {case.policy for case in cases}]
     singles = max((float(case.outside.mean()) for case in cases if case.share == 0), default=0.0)
-    return (
-        f"|phi^ - phi|_M exceeds gamma in {len(missed)} of {len(cases)} cases"
-        + (f": {'; '.join(clauses)}" if clauses else "")
-        + (
+    text = f"|phi^ - phi|_M exceeds gamma in {len(missed)} of {len(cases)} cases"
+    if clauses:
+        text += f": {'; '.join(clauses)}"
+    if others:
+        text += (
             f"; in the other {len(others)} it is at most {number_range(others)} gamma, depending on the case, and at "
             f"most {100 * singles:.3g} % of single arms leave their interval"
-            if others
-            else ""
         )
-        + f". {join_names(without)} {'has' if len(without) == 1 else 'have'} no such set and cannot be judged."
-        * bool(without)
-    )
+    if without:
+        text += f". {join_names(without)} {'has' if len(without) == 1 else 'have'} no such set and cannot be judged"
+    return f"{text}."
