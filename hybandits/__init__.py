@@ -3,8 +3,6 @@
 Names are imported when they are first used, so `import hybandits` itself takes next to no time.
 """
 
-from __future__ import annotations
-
 import ast
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Features: x and z of candidates from named features (`Features`) or from vectors (`FeatureMap`)."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import numbers

@@ -82,9 +82,9 @@ def reproduce(
     out: Out = Path("out"),
     seed: Annotated[int | None, typer.Option(min=0, help="Seed; by default that of the released code.")] = None,
     environments: Annotated[
-        int | None, typer.Option(min=2, help="Also play settings 1, 2 and 3 in so many fresh environments.")
+        int | None, typer.Option(min=2, help="Number of fresh environments to play settings 1, 2 and 3 in as well.")
     ] = None,
-    policies: Annotated[str | None, typer.Option(help="Only these policies, by commas: HyLinUCB,LinUCB.")] = None,
+    policies: Annotated[str | None, typer.Option(help="Only these policies, separated by commas.")] = None,
     data: Annotated[
         Path | None, typer.Option(help="yahoo: folder with the R6A files or a converted log; by default synthetic.")
     ] = None,

@@ -47,8 +47,8 @@ Rounds = Annotated[int | None, typer.Option(min=1, help="Use only this many roun
 def make_log(
     out: Annotated[Path, typer.Argument(help="Folder to write the files to. It is created if missing.", metavar="DIR")],
     rounds: Annotated[int, typer.Option(min=1, help="Number of visits in all.")] = 100_000,
-    files: Annotated[int, typer.Option(min=1, help="Number of days to spread them over, one file each.")] = 1,
-    pool: Annotated[int, typer.Option(min=3, help="Number of articles to choose from at a time, roughly.")] = 20,
+    files: Annotated[int, typer.Option(min=1, help="Number of files, one for each day.")] = 1,
+    pool: Annotated[int, typer.Option(min=3, help="Average number of candidates at a time.")] = 20,
     features: Annotated[
         str, typer.Option(metavar="MAP", help="Features of an article's part of the click rate: das or li.")
     ] = "das",
@@ -159,7 +159,7 @@ def fit(
     engine: EngineOption = "local",
     workers: Workers = None,
 ) -> None:
-    """Teach a policy everything in a log, exactly and in one pass, and save it for use online."""
+    """Fit a policy to the rounds of a log, exactly and in one pass, and save it for use online."""
     with plain_errors():
         from hybandits.evaluation import fit as fitting
         from hybandits.evaluation.targets import note_fit, policy_for
@@ -190,8 +190,8 @@ def evaluate(
     policy: Annotated[
         list[str],
         typer.Option(
-            help="A saved policy (policy.npz), uniform, logged, always:ARM, or a policy that learns as it goes and is "
-            "replayed, as for fit. Repeat it for several."
+            help="A saved policy (policy.npz), uniform, logged, always:ARM, or the name of a policy that learns during "
+            "replay, as for fit. Repeat it for several."
         ),
     ],
     estimators: Annotated[

@@ -26,10 +26,10 @@ BanditFile = Annotated[Path, typer.Argument(help="The bandit's file.", metavar="
 def serve(
     bandit: BanditFile,
     store: StoreOption = None,
-    host: Annotated[str, typer.Option(help="Address to listen at; others than loopback need tokens.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen at; any but loopback needs a token file.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 8000,
     token_file: Annotated[
-        Path | None, typer.Option(help="File with the token of requests; a second line has that for arms and promote.")
+        Path | None, typer.Option(help="File with the token for requests; a second line has one for arms and promote.")
     ] = None,
 ) -> None:
     """Serve decisions: POST /v1/decisions and /v1/rewards, and a dashboard.
