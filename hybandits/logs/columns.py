@@ -360,17 +360,16 @@ class ColumnsReader:
         Cells of arms that are no candidates may be empty.
         """
         columns = self._by_arm[name]
-        wide = np.column_stack([rows.numbers(column, optional=True) for column in columns.values()])
+        numbers = [rows.numbers(column, optional=True) for column in columns.values()]
+        wide = np.column_stack(
+            [*numbers, np.full(rows.n, np.nan), np.zeros(rows.n)]
+        )  # at -2: no column, at -1: no candidate
         column_of = {arm: i for i, arm in enumerate(columns)}
-        sizes = np.array([len(names) for names in lists], np.int64)[codes]
-        inside = np.arange(max(map(len, lists), default=0)) < sizes[:, None]
-        places = np.full((len(lists), inside.shape[1]), -1)
+        places = np.full((len(lists), max(map(len, lists), default=0)), -1)
         for code, names in enumerate(lists):
-            places[code, : len(names)] = [column_of.get(arm, -1) for arm in names]
-        of_row = places[codes]
-        known = inside & (of_row >= 0)
-        out: FloatArray = np.where(known, np.take_along_axis(wide, np.maximum(of_row, 0), axis=1), 0.0)
-        missing = np.isnan(out) | inside & ~known
+            places[code, : len(names)] = [column_of.get(arm, -2) for arm in names]
+        out: FloatArray = np.take_along_axis(wide, places[codes], axis=1)
+        missing = np.isnan(out)
 
         def detail(i: int) -> str:
             arm = lists[codes[i]][int(missing[i].argmax())]
