@@ -13,10 +13,13 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
+from msgspec import convert
+
+from hybandits.service.commands import Decided
 
 RETRIED = (408, 502, 503, 504)
 """Statuses after which a request is sent again."""
@@ -43,15 +46,6 @@ class ServiceError(Exception):
 
     def __str__(self) -> str:
         return f"{self.status}: {self.problem.get('detail') or self.problem.get('title') or 'no reason given'}"
-
-
-class Decided(NamedTuple):
-    """A decision as the service answers it."""
-
-    arm: str
-    event_id: str
-    propensity: float
-    version: int
 
 
 class AsyncClient:
@@ -112,7 +106,7 @@ class AsyncClient:
         event_id: str | None = None,
     ) -> Decided:
         """Choose an arm for this user, among these candidates or all active arms."""
-        return _decided(await self._call("POST", "/v1/decisions", _decision(user, candidates, event_id)))
+        return convert(await self._call("POST", "/v1/decisions", _decision(user, candidates, event_id)), Decided)
 
     async def reward(self, event_id: str, reward: float) -> bool:
         """Send the reward of a decision; return whether it is learned, which it is not after the window."""
@@ -131,7 +125,7 @@ class AsyncClient:
             raise ValueError(f"event_ids are {len(ids)} for {len(users)} users: give every user one, or leave them out")
         items = [_decision(user, candidates, event_id) for user, event_id in zip(users, ids, strict=True)]
         answers = await self._call("POST", "/v1/decisions/batch", items) if items else []
-        return [_error(each) or _decided(each) for each in answers]
+        return [_error(each) or convert(each, Decided) for each in answers]
 
     async def reward_batch(self, rewards: Mapping[str, float]) -> list[bool | ServiceError]:
         """Send up to 1,000 rewards by event id; return for each whether it is learned, or why it is refused."""
@@ -234,10 +228,6 @@ def _plain(value: Any) -> Any:
     if getattr(value, "ndim", None) == 0:
         return value.item()
     raise TypeError(f"cannot send {value!r} ({type(value).__name__}): convert it to a text, a number or None")
-
-
-def _decided(body: Mapping[str, Any]) -> Decided:
-    return Decided(*(body[name] for name in Decided._fields))
 
 
 def _error(item: Mapping[str, Any]) -> ServiceError | None:
