@@ -40,10 +40,7 @@ def warm_up() -> None:
 
 
 def warmup() -> None:
-    """Compile everything now and keep the machine code on disk.
-
-    The first time takes one to two minutes, or more if the machine is busy.
-    """
+    """Compile everything now and keep the machine code on disk, which takes one to two minutes the first time."""
     start = time.perf_counter()
     warm_up()
     print(f"everything is compiled and on disk ({time.perf_counter() - start:.0f} seconds)")

@@ -409,9 +409,8 @@ class Sequences:
     def _sequence(self, policy: LogSupport, each: Estimator, level: float) -> Interval:
         """Bounds after all rounds by one sequence or, where a model is fitted, the average of one per fold.
 
-        The model of a fold is fitted on the other folds, later rounds included. Given these, the terms of one fold are
-        a sequence as `bernstein` needs it, but the terms of all folds in turn are not. All folds' sequences hold at
-        once.
+        Given the other folds, which the model is fitted on, the terms of one fold are a sequence as `bernstein` needs
+        it; the terms of all folds in turn are not. All folds' sequences hold at once.
         """
         a, b, squares = policy.columns(each)
         columns = [b, a, squares]

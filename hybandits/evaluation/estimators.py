@@ -1,9 +1,4 @@
-"""Estimators of a policy's value: one record each, with its terms, its range, and when it is valid.
-
-An estimate is the ratio of two sums over rounds; intervals and differences between policies follow from them. The first
-`Rule` that applies refuses the estimate or its interval. None applies to the log's own policy, whose value is the mean
-reward.
-"""
+"""Estimators of a policy's value: one record each, with its terms, its range, and when it is valid."""
 
 from __future__ import annotations
 
@@ -237,7 +232,7 @@ def first_reason(rules: Iterable[Rule], policy: LogSupport) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimator:
-    """An estimator of a policy's mean reward per round.
+    """An estimator of a policy's mean reward per round: the ratio of two sums, from which intervals follow.
 
     - `terms` makes the numerator and the denominator of every round; a function of a module, so that workers can import
       it.

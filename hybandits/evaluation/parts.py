@@ -1,7 +1,4 @@
-"""A log cut up for engines: parts to work on, blocks in which rounds are summed up, folds, and a survey of the rounds.
-
-Cuts are functions of the rounds alone, never of who does the work: every engine gives the same bits.
-"""
+"""A log cut up for engines, by functions of the rounds alone: parts, blocks of sums, folds, and a survey of rounds."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Atomic writes, digests, writable folders, and TOML files.
-
-A file is written as `.NAME.PROCESS-THREAD.part` and renamed when it is complete. Parts of processes that no longer run
-can be removed.
-"""
+"""Atomic writes, digests, writable folders, and TOML files."""
 
 import contextlib
 import errno

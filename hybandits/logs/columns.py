@@ -1,7 +1,4 @@
-"""Reads a user's own log: CSV (also gzipped) or Parquet files, and a `Mapping` that says what the columns mean.
-
-Neither the header nor blank lines count as lines read.
-"""
+"""Reads a user's own log: CSV (also gzipped) or Parquet files, and a `Mapping` that says what the columns mean."""
 
 import collections.abc
 import dataclasses

@@ -46,8 +46,7 @@ def given_paths(paths: Paths) -> list[Path]:
 def list_files(paths: Paths, wanted: Callable[[str], bool], names: str) -> InputFiles:
     """List the files that are meant by some paths; LogError if a folder has none.
 
-    Files are taken as given. A folder stands for those of its files that `wanted` accepts by their names, for example
-    `names`; hidden files and folders within it are never read.
+    A folder stands for those of its files, hidden ones aside, that `wanted` accepts by their names, such as `names`.
     """
     inputs = InputFiles([], {})
     for path in given_paths(paths):

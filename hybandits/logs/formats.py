@@ -14,10 +14,7 @@ READERS: dict[str, Any] = {"yahoo": YahooReader, "openbandit": OpenBanditReader,
 
 
 def detect_format(paths: Paths) -> str:
-    """Recognise the format of a raw log by the content of its first path.
-
-    In a folder the first file decides that shows a format, because notes may lie beside a log.
-    """
+    """Recognise the format of a raw log by its first path; in a folder the first file decides that shows a format."""
     path = given_paths(paths)[0]
     if (path / HEADER).is_file():
         raise LogError(f"{path} is a converted log already: use it as it is")
@@ -37,11 +34,7 @@ def detect_format(paths: Paths) -> str:
 
 
 def reader_of(paths: Paths, *, format: str | None = None, mapping: Mapping | None = None) -> Reader:
-    """Find the reader of a raw log, to be passed to `convert`.
-
-    By default the content decides which of READERS it is, or a mapping means "columns". The format "columns" needs a
-    mapping; no other takes it.
-    """
+    """Find the reader of a raw log for `convert`, by default by its content; a mapping means the format "columns"."""
     listed = given_paths(paths)
     if format is None:
         format = detect_format(listed) if mapping is None else "columns"

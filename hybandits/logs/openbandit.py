@@ -24,10 +24,7 @@ _AFFINITY = "user-item_affinity_"
 
 
 class OpenBanditReader(ColumnsReader):
-    """Reads a campaign of the Open Bandit Dataset: its folder, such as `random/all`.
-
-    The CSV is read twice, first for the categories of the users. The header does not count as a line.
-    """
+    """Reads a campaign of the Open Bandit Dataset: its folder, such as `random/all`."""
 
     kind = "openbandit"
 

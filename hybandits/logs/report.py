@@ -13,9 +13,8 @@ class ReadError(Exception):
 class ReadReport:
     """Counts of the lines read, the rounds that came of them, and the lines skipped by reason.
 
-    A reader reports to it; afterwards `lines == rounds + skipped`. `reasons` counts the lines skipped for each reason,
-    `examples` has the first of them in words, and `sources` every file with its lines and rounds, or with the reason
-    why it was ignored. If `strict`, the first line that cannot be used raises ReadError instead.
+    `lines == rounds + skipped`. `examples` has the first line of every reason in words, and `sources` every file with
+    its lines and rounds, or with the reason why it was ignored. If `strict`, the first raises ReadError instead.
     """
 
     def __init__(self, *, strict: bool = False) -> None:

@@ -166,7 +166,6 @@ class Reader(Protocol):
         A reader enters arms and pools into `tables`, counts every line in `report`, and calls `progress` with the bytes
         read since the last call.
         """
-        ...
 
 
 def convert(

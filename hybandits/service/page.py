@@ -1,7 +1,4 @@
-"""The dashboard: a view as HTML that needs no scripts and no files from elsewhere.
-
-The templates escape all texts, and the content security policy allows only the page's own script and style.
-"""
+"""The dashboard: a view as HTML that needs no scripts and no files from elsewhere."""
 
 import base64
 import hashlib

@@ -1,7 +1,4 @@
-"""The one thread that writes: it serves what waits in the queue in one transaction, and answers when it is on disk.
-
-In every transaction it applies the rows of other servers, closes what is due, and serves requests in their order.
-"""
+"""The one thread that writes: it serves what waits in the queue in one transaction, and answers when it is on disk."""
 
 import asyncio
 import contextlib
