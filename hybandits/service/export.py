@@ -76,8 +76,11 @@ class ServiceReader:
 
     def _reward(self, number: int, given: Row | None) -> tuple[float | None, str]:
         """Return the reward that was learned for the decision in this row, or None and why there is none."""
-        is_copied = given is not None and given.number < self._state.base  # with its reward
-        if is_copied if self._bandit.window is None else number <= self._closed_before:
+        if self._bandit.window is not None:
+            is_copied = number <= self._closed_before
+        else:
+            is_copied = given is not None and given.number < self._state.base
+        if is_copied:
             return None, EARLIER
         if self.is_open(number):
             return None, OPEN
