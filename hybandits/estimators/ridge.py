@@ -16,9 +16,6 @@ from hybandits.foundation.checks import FloatArray, ready
 from hybandits.kernels import arrow
 from hybandits.kernels.decisions import RidgeRule
 
-NO_BOUNDS: FloatArray = np.zeros(5)
-"""Coefficients of gamma for rules that have none."""
-
 
 class OnlineEstimator(ArmTable):
     """Checks, slots and files of an estimator that learns row by row; subclasses do the arithmetic."""
@@ -190,7 +187,7 @@ class HybridRidge(OnlineEstimator):
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, reserves included (not of the ids)."""
-        return sum(array.nbytes for array in (*self._factors, self.pulls))
+        return sum(array.nbytes for array in self._state)
 
     @property
     def _factors(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -203,12 +200,13 @@ class HybridRidge(OnlineEstimator):
         factors = self.arm_factor.reshape(n, arrow.factor_size(d2, d1))
         return factors, self.arm_score.reshape(n, arrow.score_size(d2, d1))
 
-    def rule(
-        self, code: int, noise: float = 1.0, coefficients: FloatArray = NO_BOUNDS, by_arm: bool = False
-    ) -> RidgeRule:
+    @property
+    def _state(self) -> tuple[FloatArray, FloatArray, Slots, FloatArray, FloatArray]:
+        return self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score
+
+    def rule(self, code: int, **settings: Any) -> RidgeRule:
         """Return a rule for choosing by this estimator, as kernels for batches and loops take it."""
-        blocks = self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score
-        return RidgeRule(code, *blocks, self.ridge, noise, coefficients, by_arm)
+        return RidgeRule(code, *self._state, self.ridge, **settings)
 
     def _reserve(self, capacity: int) -> None:
         factor = grown(self.arm_factor, capacity * arrow.factor_size(self.d2, self.d1))
@@ -227,10 +225,7 @@ class HybridRidge(OnlineEstimator):
         return learned
 
     def _learn_rows(self, slots: Slots, x: FloatArray, z: FloatArray, rewards: FloatArray) -> None:
-        arrow.learn_rows(
-            slots, x, z, rewards, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
-            self.rounds,
-        )  # fmt: skip
+        arrow.learn_rows(slots, x, z, rewards, *self._state, self.rounds)
 
     def learn_summary(
         self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any, pulls: Mapping[Hashable, int], moments: Any

@@ -29,11 +29,7 @@ def short(value: object) -> str:
 
 
 def nearest(wrong: object, right: Iterable[str]) -> str:
-    """Return " (did you mean ..?)" if one of the right names is close to the wrong one, else an empty string.
-
-    >>> nearest("seting-1", ["setting-1", "setting-2"])
-    ' (did you mean setting-1?)'
-    """
+    """Return " (did you mean ..?)" if one of the right names is close to the wrong one, else an empty string."""
     lower = {name.lower(): name for name in right}
     close = difflib.get_close_matches(str(wrong).lower(), list(lower), n=1)
     return f" (did you mean {lower[close[0]]}?)" if close else ""
@@ -155,9 +151,6 @@ def plain_id(arm: object) -> Any:
     """Return an arm's id for JSON: a str, an int or a list for a tuple of them; TypeError for other ids.
 
     Values that equal a str or an int become one: NumPy's strings and integers, whole floats, members of a StrEnum.
-
-    >>> plain_id(("shoe", 17)), plain_id(2.0)
-    (['shoe', 17], 2)
     """
     kind = type(arm)
     if kind is str or kind is int:
@@ -192,11 +185,7 @@ _WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,999})(\.0+)?")
 
 
 def twin_of(arm: object) -> str | int | None:
-    """Return the id that reads like this one but is of the other type, or None.
-
-    >>> twin_of(100), twin_of("100"), twin_of("1.0"), twin_of("shoe")
-    ('100', 100, 1, None)
-    """
+    """Return the id that reads like this one but is of the other type, or None."""
     if isinstance(arm, str):
         match = _WHOLE.fullmatch(arm)
         return int(match[1]) if match else None

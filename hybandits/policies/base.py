@@ -805,13 +805,6 @@ def load(file: File, *, seed: int | Keep | None = "saved") -> Policy:
         A file can name any settings, so load only files that you trust to be yours.
     seed : int or None, optional
         Begin another stream of random numbers. By default the policy takes the decisions that the saved one would take.
-
-    Examples
-    --------
-    >>> from hybandits import Greedy
-    >>> Greedy(d1=2, d2=1).save("policy.npz")
-    >>> load("policy.npz")
-    Greedy(d1=2, d2=1, ridge=1.0): 0 arms known, 0 rewards learned
     """
     return Policy.load(file, seed=seed)
 

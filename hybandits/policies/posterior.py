@@ -99,7 +99,7 @@ class PosteriorPolicy(RidgePolicy):
         """The rule and its estimator, as kernels for batches and loops take them."""
         if isinstance(self._table, LearnedRidge):
             return decisions.LearnedRule(self.rule, self._table.arrays, self._table.weights)
-        return self._table.rule(self.rule, self.noise or 1.0)
+        return self._table.rule(self.rule, noise=self.noise or 1.0)
 
     def _undecided(self, stream: RandomStream) -> bool:
         """Return whether the choice is uniform, because nothing has been learned yet."""

@@ -87,7 +87,7 @@ class UCBPolicy(RidgePolicy):
 
     def kernel_rule(self) -> decisions.RidgeRule:
         """The rule and its estimator, as kernels for batches and loops take them."""
-        return self._table.rule(decisions.BOUNDS, 1.0, self._coefficients, self._by_arm)
+        return self._table.rule(decisions.BOUNDS, coefficients=self._coefficients, by_arm=self._by_arm)
 
     def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Any, ...]:
         alike = not len(batch.mask) and len(slots) == 1 and batch.z.shape[2] >= arrow.SHORT
@@ -189,13 +189,6 @@ class DisLinUCB(UCBPolicy):
     ----------
     d1, d2, noise, exploration, ridge, seed
         As for `HyLinUCB`.
-
-    Examples
-    --------
-    >>> policy = DisLinUCB(d1=2, d2=1, noise=0.1)
-    >>> policy.learn("sports", [1.0, 0.0], [1.0], reward=1.0)
-    >>> policy.beta("sports").round(2).tolist()
-    [0.33, 0.0, 0.33]
     """
 
     reduction = "disjoint"
