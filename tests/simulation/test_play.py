@@ -90,7 +90,7 @@ def test_memory_does_not_grow_with_the_rounds(monkeypatch: pytest.MonkeyPatch) -
         return highest
 
     peak(1000)
-    assert peak(20_000) < peak(1000) + 20_000
+    assert peak(20_000) < peak(1000) + 50_000  # a number for each further round would be 150 kB
 
 
 @pytest.mark.parametrize("delay", [1, 70, 1000])
