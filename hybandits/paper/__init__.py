@@ -3,7 +3,7 @@
 - `settings`: its experiments as records, with the parameters of their policies; `families`: experiments beyond it, of
   which one name runs several. Names of both are those of the package.
 - `structured`: the family of worlds in which diversity fails by construction; `exponents`: that of shapes in which one
-  of K, d1 and d2 varies; `variants`: two of variants of the paper's algorithms.
+  of K, d1 and d2 varies; `sensitivity`: two of variants of the paper's algorithms.
 - `published_numbers`: its figure as numbers.
 - `theorems`: burn-ins and regret bounds.
 - `yahoo`: its experiment on a click log.

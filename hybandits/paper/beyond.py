@@ -15,12 +15,10 @@ from hybandits.paper import bounds, exponents, theorems
 from hybandits.paper.claims import LEVEL
 from hybandits.paper.diversity import DIVERSITY_NAMES, describe_coverage
 from hybandits.paper.judging import join_names, number, number_range
-from hybandits.paper.sensitivity import describe_factorial, describe_sensitivity
+from hybandits.paper.sensitivity import FACTORIAL, IN_WORDS, SENSITIVITY, describe_factorial, describe_sensitivity
 from hybandits.paper.settings import DELTA, PAPER_POLICIES, YAHOO_NAMES, synthetic_log, uniform_choice_regret
-from hybandits.paper.structured import STRUCTURED_WORLDS
+from hybandits.paper.structured import STRUCTURED_WORLDS, describe_structured
 from hybandits.paper.theorems import Problem
-from hybandits.paper.variants import FACTORIAL, IN_WORDS, SENSITIVITY
-from hybandits.paper.without_diversity import describe_structured
 
 _SETTINGS = ("setting-1", "setting-2", "setting-3")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from hybandits.experiments.record import Experiment, Protocol
-from hybandits.paper import exponents, structured, variants
+from hybandits.paper import exponents, sensitivity, structured
 from hybandits.paper.settings import RELEASED_SEED, SETTINGS, Scale, experiments
 
 __all__ = ["FAMILIES", "Family", "family_of", "records_of"]
@@ -42,8 +42,10 @@ FAMILIES = {
         name: Family(module.ABOUT, module.records, module.IN_WORDS)
         for name, module in {"structured": structured, "exponents": exponents}.items()
     },
-    "sensitivity": Family(variants.ABOUT_SENSITIVITY, variants.sensitivity, variants.IN_WORDS["sensitivity"], False),
-    "factorial": Family(variants.ABOUT_FACTORIAL, variants.factorial, variants.IN_WORDS["factorial"], False),
+    "sensitivity": Family(
+        sensitivity.ABOUT_SENSITIVITY, sensitivity.sensitivity, sensitivity.IN_WORDS["sensitivity"], False
+    ),
+    "factorial": Family(sensitivity.ABOUT_FACTORIAL, sensitivity.factorial, sensitivity.IN_WORDS["factorial"], False),
 }
 """By the name on the command line."""
 

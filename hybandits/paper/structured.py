@@ -6,9 +6,17 @@ never changes, as that of an article, where z is one-hot, and where z repeats x.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from hybandits import statistics
 from hybandits.experiments.record import Experiment, Protocol, environment_seeds, grid
+from hybandits.experiments.results import Results
+from hybandits.foundation.checks import FloatArray
+from hybandits.paper.claims import CONFIDENCE, LEVEL
+from hybandits.paper.judging import join_names, mean_cross_moment, number, number_range
 from hybandits.paper.settings import (
     PAPER_POLICIES,
     RELEASED_SEED,
@@ -72,3 +80,96 @@ def records(protocol: Protocol, *, scale: Scale = "paper", seed: int = RELEASED_
         )
         for name, world in STRUCTURED_WORLDS.items()
     ]
+
+
+COMPARED = (*PAPER_POLICIES, "HyIDS")
+
+
+class Structured(NamedTuple):
+    """Regret at T of the policies in one of these worlds, and how diverse the rows are that they play."""
+
+    name: str
+    protocol: str
+    of_uniform: dict[str, FloatArray]
+    """Regret over that of uniform choice, by policy and environment."""
+    own_rho: dict[str, float]
+    """lambda_min of the mean z z' of the median arm over its own rounds; of DisLinUCB that of (x, z)."""
+    own_cross: dict[str, float]
+    """sigma_max of the mean x z' of the median arm over its own rounds."""
+
+    @property
+    def words(self) -> str:
+        """The world in words."""
+        return IN_WORDS[self.name]
+
+
+def structured_worlds(results: Results, protocol: str) -> list[Structured]:
+    """The worlds that were played with uniform choice to compare with."""
+    worlds = []
+    for name in IN_WORDS:
+        outcome = results.outcome(name, protocol)
+        if outcome is None or UNIFORM not in outcome.policies:
+            continue
+        played = [policy for policy in COMPARED if policy in outcome.policies]
+        world = Structured(name, protocol, {p: outcome.final(p) / outcome.final(UNIFORM) for p in played}, {}, {})
+        worlds.append(world)
+        for policy in played:
+            design, ridge = outcome.design(policy), outcome.experiment.design_ridge or 0.0
+            if design is None or design.pulls is None or design.lambda_min_w is None:
+                continue
+            per_pull = (design.lambda_min_w[:, -1] - ridge) / np.maximum(design.pulls[:, -1], 1)
+            world.own_rho[policy] = max(float(np.median(per_pull)), 0.0)
+            world.own_cross[policy] = float(np.median(mean_cross_moment(design)[:, -1]))
+    return worlds
+
+
+class Loss(NamedTuple):
+    """Regret in a world over that in the diverse one, both as shares of uniform choice's, over the environments."""
+
+    world: Structured
+    policy: str
+    ratio: float
+    """The geometric mean."""
+    larger: bool
+    """True if the interval of the mean lies above 1."""
+
+
+def losses_of(worlds: Sequence[Structured]) -> list[Loss]:
+    """What the paper's algorithms lose in the worlds beside the diverse one; environments have the same seeds."""
+    diverse = next((world for world in worlds if world.name == DIVERSE), None)
+    losses: list[Loss] = []
+    if diverse is None:
+        return losses
+    for world in (world for world in worlds if world is not diverse):
+        for name in (name for name in PAPER_POLICIES if name in world.of_uniform):
+            logs = np.log(world.of_uniform[name] / diverse.of_uniform[name])
+            interval = statistics.interval(logs, np.arange(len(logs)), CONFIDENCE)
+            larger = interval is not None and interval.low > 0
+            losses.append(Loss(world, name, float(np.exp(logs.mean())), larger))
+    return losses
+
+
+def describe_structured(results: Results) -> str:
+    """Describe what the three algorithms lose, and how little diversity they see."""
+    worlds = [world for protocol in ("released", "written") for world in structured_worlds(results, protocol)]
+    losses = [loss for p in ("released", "written") for loss in losses_of([w for w in worlds if w.protocol == p])]
+    ranges, seen = [], []
+    for policy in PAPER_POLICIES:
+        ratios = [loss.ratio for loss in losses if loss.policy == policy]
+        ranges += [f"{policy} {number_range(ratios)} times"] if ratios else []
+    more = [
+        f"{loss.policy} with {loss.world.words} ({loss.world.protocol}, {number(loss.ratio)} times)"
+        for loss in losses
+        if loss.larger
+    ]
+    for name, words in IN_WORDS.items():
+        alike = [world for world in worlds if world.name == name and "HyLinUCB" in world.own_rho]
+        if alike:
+            rho = number_range([world.own_rho["HyLinUCB"] for world in alike])
+            seen.append(f"{words} {rho} and {number_range([world.own_cross['HyLinUCB'] for world in alike])}")
+    return (
+        f"Measured against uniform choice, regret at T is {join_names(ranges) if ranges else 'unknown'} that in a "
+        "diverse world of the same shape, depending on the world and the protocol. It is larger than there, at "
+        f"{LEVEL}, of: {join_names(more) if more else 'none'}. In HyLinUCB's rounds with the median arm, "
+        f"lambda_min of the mean z z' and sigma_max of the mean x z' are: {'; '.join(seen)}."
+    )

@@ -18,11 +18,10 @@ from hybandits import paper
 from hybandits.experiments.results import Results
 from hybandits.paper import HYRAN_RELEASED
 from hybandits.paper.diversity import coverages
-from hybandits.paper.without_diversity import structured_worlds
+from hybandits.paper.structured import structured_worlds
 from hybandits.report.cases import SYNTHETIC
 from hybandits.report.figures import Figure, figures_of, looks
-from hybandits.report.figures.assumption import coverage_figure, structured_figure
-from hybandits.report.figures.diversity import by_pulls
+from hybandits.report.figures.diversity import by_pulls, coverage_figure, structured_figure
 from hybandits.report.figures.looks import SCHEMES, Plot, write_figure
 from hybandits.report.figures.regret import curve_of, read_outs
 from hybandits.report.tables import regret_interval

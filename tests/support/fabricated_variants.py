@@ -10,7 +10,7 @@ import numpy as np
 from hybandits import paper
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, MOMENTS, Experiment, Protocol
 from hybandits.experiments.results import Outcome
-from hybandits.paper import variants
+from hybandits.paper import sensitivity
 from hybandits.paper.sensitivity import COMBINATIONS, Combination
 from tests.support.fabricated_outcomes import fabricated_outcome
 
@@ -33,8 +33,8 @@ def _fabricated(record: Experiment, regret: Callable[[str, int], float], ellipso
 
 def of_one_setting(protocol: Protocol) -> Outcome:
     """Setting 1, where regret grows with c of gamma and falls with lambda; HyLinUCB covers from c = 0.1 on."""
-    record = variants.sensitivity(protocol, scale="quick")[0]
-    settings = {entry.name: variants.settings_of(entry) for entry in record.policies}
+    record = sensitivity.sensitivity(protocol, scale="quick")[0]
+    settings = {entry.name: sensitivity.settings_of(entry) for entry in record.policies}
 
     def regret(name: str, environment: int) -> float:
         gamma, ridge, delta = settings[name]
@@ -45,9 +45,9 @@ def of_one_setting(protocol: Protocol) -> Outcome:
 
 def of_combinations(world: Protocol, levels: Callable[[Combination, str], float]) -> Outcome:
     """All combinations in one world, with these regrets, which grow by a tenth from environment to environment."""
-    record = variants.factorial(world)[0]
+    record = sensitivity.factorial(world)[0]
     shares = {
-        variants.combined_name(policy, c.gamma, c.ridge): levels(c, policy)
+        sensitivity.combined_name(policy, c.gamma, c.ridge): levels(c, policy)
         for c in COMBINATIONS
         for policy in paper.PAPER_POLICIES
         if c.world == world

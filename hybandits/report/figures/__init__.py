@@ -13,10 +13,14 @@ from hybandits.paper.diversity import coverages
 from hybandits.paper.exponents import exponents
 from hybandits.paper.sensitivity import factorials, sensitivity_outcomes
 from hybandits.paper.settings import DIVERSITY_RUNS, FRESH_NAMES, HYRAN_RELEASED, SMALL_DIVERSITY
-from hybandits.paper.without_diversity import structured_worlds
+from hybandits.paper.structured import structured_worlds
 from hybandits.report import cases
-from hybandits.report.figures.assumption import coverage_figure, structured_figure
-from hybandits.report.figures.diversity import diversity_figures, small_problem_figure
+from hybandits.report.figures.diversity import (
+    coverage_figure,
+    diversity_figures,
+    small_problem_figure,
+    structured_figure,
+)
 from hybandits.report.figures.looks import Drawn, Figure, write_figure
 from hybandits.report.figures.regret import (
     PANELS,

@@ -9,6 +9,9 @@ from hybandits.experiments.results import Results
 from hybandits.paper.claims import LEVEL
 from hybandits.paper.judging import join_names
 from hybandits.paper.sensitivity import (
+    IN_WORDS,
+    SENSITIVITY,
+    VALUES,
     Factorial,
     Variant,
     courses,
@@ -18,7 +21,6 @@ from hybandits.paper.sensitivity import (
     sensitivity_outcomes,
 )
 from hybandits.paper.settings import PAPER_POLICIES
-from hybandits.paper.variants import IN_WORDS, SENSITIVITY, VALUES
 from hybandits.report import cases
 from hybandits.report.figures.looks import Figure, Plot, make_logarithmic
 from hybandits.report.tables import regret_interval
