@@ -189,7 +189,9 @@ def test_fresh_environments_have_a_figure_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize("policies", [None, ["Uniform"], ["DisLinUCB"], ["HyIDS", "LinUCB"]])
 def test_the_small_problem(policies: list[str] | None) -> None:
     e = small_problem() if policies is None else small_problem(arms=(3,)).only(policies)
-    (figure,) = figures_of(as_results(fabricated_outcome(e, root_curves(e, 0.5), small_measures(e, z=0.25))))
+    figures = named(as_results(fabricated_outcome(e, root_curves(e, 0.5), small_measures(e, z=0.25))))
+    figure = figures.pop(f"released-{paper.SMALL_DIVERSITY}")
+    assert list(figures) == ["released-coverage"]
     assert "with 3 arms " in figure.alt
     assert ("with 6 arms Uniform 0.25" in figure.alt) == (policies is None)
     assert "d₁ = 2, d₂ = 2, T = 2,500,000" in figure.caption
