@@ -229,13 +229,14 @@ class ModelState:
                 del self.known[old]
 
     def _recall(self, rows: Sequence[log.Row]) -> None:
-        """Remember earlier decisions whose rewards are learned at once."""
+        """Remember earlier decisions whose rewards are learned at once, until these rows have been applied."""
         if self.bandit.window is None:
             events = {row.content.event for row in rows if isinstance(row.content, log.Reward)}
             events -= {row.content.event for row in rows if isinstance(row.content, log.Decision)}
-            for known in self._reading.find(sorted(events - self.known.keys())).values():
-                if known.decision is not None:
-                    self.remember(known.decision)
+            known = {event: self.known[event] for event in events & self.known.keys()}
+            for rows_of in (known | self._reading.find(sorted(events - known.keys()))).values():
+                if rows_of.decision is not None:
+                    self.remember(rows_of.decision)
 
     def _close(self, time: int, last: int) -> None:
         outcomes = list(self._reading.outcomes(self.closed, last))  # reading may fail, so it comes before all changes

@@ -107,6 +107,21 @@ def test_a_start_with_a_snapshot_reads_only_what_came_after_it(tmp_path: Path, m
     assert read == [1, 102], "what the log begins with, and what came after the snapshot"
 
 
+def test_a_reward_is_learned_though_its_decision_leaves_memory_among_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hybandits.service.model_state.CHUNK", 2)
+    monkeypatch.setattr("hybandits.service.model_state.REMEMBERED", 4)
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    for i in range(9):  # the ninth is one more than are kept, so that the first four are dropped
+        decide(service, f"e{i}")
+    outcome_of(service, GiveReward("e0", 1.0))
+    model = ModelState.restored(service.store)
+    assert model.summary.reward.n == 1
+    assert model.snapshot() == service.state.snapshot()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", [b"", b"\0", b"{}", "half", "policy"], ids=str)
 def test_a_damaged_snapshot_is_passed_over(
