@@ -168,11 +168,17 @@ def _paper_policies() -> list[str]:
 
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder written by reproduce or simulate.", metavar="DIR")],
+    pack: Annotated[
+        bool, typer.Option("--pack", help="Join the units of every complete case in one file, which is much smaller.")
+    ] = False,
 ) -> None:
     """Draw the figures, write the page and print the tables again from saved results, without running anything."""
     with plain_errors():
+        from hybandits.experiments import results
         from hybandits.experiments.results import read_results
 
+        if pack:
+            results.pack(folder)
         _report(read_results(folder))
 
 

@@ -28,11 +28,11 @@ DESIGN = ("lambda_min_v", "rho_x", "rho_z", "z_norm")
 """Measures of the design matrix, one number per probe (see `design_matrix`)."""
 
 MOMENTS = ("mean_x", "mean_z", "mean_xz", "ellipsoid", "outside")
-"""Measures of the rows played and of confidence sets, one number per probe, of experiments with `DESIGN_BY_ARM`."""
+"""Measures of the rows played and of confidence sets, one number per probe."""
 
 DESIGN_BY_ARM = ("pulls", "lambda_min_w", "sigma_max_b", "frobenius_b")
 """Measures of every arm's block, one number per probe and arm."""
-OPTIONAL = ("log", "world_settings", "design_ridge", "origins")
+OPTIONAL = ("log", "world_settings", "design_ridge", "origins", "moments")
 """Fields of a record that files leave out unless they are used."""
 
 
@@ -83,9 +83,10 @@ class Experiment:
         All play on the same contexts and noise.
     points, probes : tuple of int
         Rounds after which the regret is kept, up to the horizon, and after which the design matrix is measured.
-    by_arm, design_ridge
-        Measure every arm's block of the design matrix too, over the rows that policies play, and the `MOMENTS`; measure
-        with this ridge instead of the policy's own, which policies that learn their ridges need.
+    by_arm, moments, design_ridge
+        Measure every arm's block of the design matrix too, over the rows that policies play, and the `MOMENTS`; the
+        latter without the former; measure with this ridge instead of the policy's own, which policies that learn their
+        ridges need.
     world_settings : mapping
         Kind and settings of the world (`hybandits.experiments.worlds.make_world`). Empty for the paper's world.
     log : mapping, optional
@@ -121,6 +122,7 @@ class Experiment:
     points: tuple[int, ...]
     probes: tuple[int, ...] = ()
     by_arm: bool = False
+    moments: bool = False
     design_ridge: float | None = None
     trials_per_unit: int = 0
     world_settings: Mapping[str, Any] = field(default_factory=dict)
@@ -163,6 +165,11 @@ class Experiment:
                     f"the source of {name} has changed since it was recorded: bring the old file back, or run into "
                     "another folder"
                 )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the record."""
+        return hashlib.sha256(json.dumps(self.plain(), sort_keys=True).encode()).hexdigest()
 
     @property
     def key(self) -> str:
@@ -270,9 +277,8 @@ class Unit(NamedTuple):
 
     def plain(self) -> dict[str, Any]:
         """Return the unit as JSON-able values, with the SHA-256 of its record."""
-        digest = hashlib.sha256(json.dumps(self.experiment.plain(), sort_keys=True).encode()).hexdigest()
         named = {"arms": self.arms, "environment": self.environment, "first": self.first, "last": self.last}
-        return {"record": digest, **named, **({"policy": self.policy} if self.policy else {})}
+        return {"record": self.experiment.digest, **named, **({"policy": self.policy} if self.policy else {})}
 
 
 SEED_RANGE = 1074926307

@@ -1,7 +1,8 @@
 """Results as files: one Parquet table per unit, a manifest of the folder, and all of them read back as `Results`.
 
 A unit's table has one row per policy and trial and carries the SHA-256 of its record. The manifest has the records of
-the folder and the SHA-256 of every unit; results of other records, versions, scales or seeds are not added.
+the folder and the SHA-256 of every file; results of other records, versions, scales or seeds are not added. The units
+of a case, an experiment with one number of arms, may be joined in one file once they are complete (`pack`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from hybandits.foundation.files import sha256, write_atomically, write_text
 
 MANIFEST = "manifest.json"
 
-FORMAT = 2
+FORMAT = 3
 """Version of the layout of manifests and units."""
 
 REMEDY = "give another folder, or remove this one"
@@ -59,8 +60,9 @@ def _schema(experiment: Experiment) -> pa.Schema:
     columns += [("t", pa.list_(pa.int32())), ("regret", pa.list_(pa.float64()))]
     if experiment.probes:
         columns += [("probe", pa.list_(pa.int32())), *((name, pa.list_(pa.float64())) for name in DESIGN)]
-    if experiment.probes and experiment.by_arm:
+    if experiment.probes and (experiment.by_arm or experiment.moments):
         columns += [(name, pa.list_(pa.float64())) for name in MOMENTS]
+    if experiment.probes and experiment.by_arm:
         kinds = (pa.int32(), pa.float32(), pa.float32(), pa.float32())
         columns += [(n, pa.list_(pa.list_(kind))) for n, kind in zip(DESIGN_BY_ARM, kinds, strict=True)]
     return pa.schema(columns)
@@ -78,21 +80,27 @@ def unit_table(unit: Unit, runs: Sequence[Run]) -> pa.Table:
             "environment": unit.environment,
             "trial": run.trial,
             "t": list(experiment.points),
-            "regret": run.regret.tolist(),
+            "regret": rounded(run.regret, BITS).tolist(),
         }
         if experiment.probes:
             row["probe"] = list(experiment.probes)
-        design = run.design or {}
-        rows.append(row | {n: (_coarse(v) if n in COARSE else np.asarray(v)).tolist() for n, v in design.items()})
-    header = {"format": FORMAT, "version": __version__, "unit": unit.plain()}
-    table = pa.Table.from_pylist(rows, schema=_schema(experiment))
+        for name, values in (run.design or {}).items():
+            bits = ARM_BITS if name in DESIGN_BY_ARM else BITS
+            row[name] = (values if name == "pulls" else rounded(values, bits)).tolist()
+        rows.append(row)
+    return _with_header(pa.Table.from_pylist(rows, schema=_schema(experiment)), unit.plain())
+
+
+def _with_header(table: pa.Table, content: Mapping[str, Any]) -> pa.Table:
+    """Return the table with the format, the version and its content in the metadata."""
+    header = {"format": FORMAT, "version": __version__, "unit": content}
     return table.replace_schema_metadata({"hybandits": json.dumps(header, sort_keys=True)})
 
 
-def _coarse(values: FloatArray) -> FloatArray:
-    """Round to 12 significant bits, an error of 0.025 % at most."""
-    mantissa, exponent = np.frexp(values)
-    rounded: FloatArray = np.ldexp(np.round(mantissa * 4096) / 4096, exponent)
+def rounded(values: Any, bits: int) -> FloatArray:
+    """Round to so many significant bits; the zeros behind them take no space on disk."""
+    mantissa, exponent = np.frexp(np.asarray(values, dtype=float))
+    rounded: FloatArray = np.ldexp(np.round(mantissa * 2.0**bits) / 2.0**bits, exponent)
     return rounded
 
 
@@ -116,8 +124,11 @@ def write_table(table: pa.Table, name: str) -> None:
 FLOATS = ("regret", *DESIGN, *MOMENTS, *DESIGN_BY_ARM[1:])
 """Columns of floating-point numbers."""
 
-COARSE = DESIGN_BY_ARM[1:]
-"""Columns that are rounded, because they are only plotted and fitted: a number for every arm, probe and run."""
+BITS = 24
+"""Significant bits of regrets and of measures that are one number per probe: an error of 6e-8 at most."""
+
+ARM_BITS = 12
+"""Significant bits of measures of every arm, which are only plotted and fitted: an error of 0.025 % at most."""
 
 
 def write_unit(folder: Path, unit: Unit, runs: Sequence[Run]) -> str:
@@ -133,7 +144,10 @@ def read_unit(folder: Path, unit: Unit, digest: str | None = None) -> pa.Table:
 
     `digest` is the SHA-256 in the manifest; a file that was saved just before its run was killed has none there.
     """
-    path = folder / unit.path
+    return _read(folder / unit.path, unit.experiment, unit.plain(), digest)
+
+
+def _read(path: Path, experiment: Experiment, expected: Mapping[str, Any], digest: str | None) -> pa.Table:
     try:
         content = path.read_bytes()
         if digest is not None and hashlib.sha256(content).hexdigest() != digest:
@@ -141,12 +155,53 @@ def read_unit(folder: Path, unit: Unit, digest: str | None = None) -> pa.Table:
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
         header = json.loads((file.metadata.metadata or {})[b"hybandits"])
         _check_format(path, header)
-        table = file.read().cast(_schema(unit.experiment))
+        table = file.read().cast(_schema(experiment))
     except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as problem:
         raise _damaged(path, problem) from None
-    if header["unit"] != unit.plain():
+    if header["unit"] != expected:
         raise ResultsError(f"{path} holds results of a different record: {REMEDY}")
     return table
+
+
+# ------------------------------------------------------------------ joined units
+
+
+def packed_path(experiment: Experiment, arms: int) -> str:
+    """Return the path within the folder of the file that joins all units of a case."""
+    return f"units/{experiment.name}/{experiment.protocol}/K{arms}.parquet"
+
+
+def read_packed(folder: Path, experiment: Experiment, arms: int, digest: str | None = None) -> pa.Table | None:
+    """Read the joined units of a case; None if they are not joined. ResultsError as for `read_unit`."""
+    path = folder / packed_path(experiment, arms)
+    return _read(path, experiment, _content_of_case(experiment, arms), digest) if path.exists() else None
+
+
+def _content_of_case(experiment: Experiment, arms: int) -> dict[str, Any]:
+    return {"record": experiment.digest, "arms": arms}
+
+
+def pack(folder: Path) -> None:
+    """Join the units of every complete case in one file, a fraction of the size of many, and remove them.
+
+    Interrupted at any moment, it can be called again.
+    """
+    results = read_results(folder)
+    manifest = dict(results.manifest)
+    joined: list[Path] = []
+    for outcome in results.outcomes.values():
+        for arms, table in outcome.tables.items():
+            path = packed_path(outcome.experiment, arms)
+            if not (folder / path).exists():
+                whole = _with_header(table, _content_of_case(outcome.experiment, arms))
+                write_atomically(folder / path, lambda name, whole=whole: write_table(whole, name))
+            units = [unit.path for unit in outcome.experiment.units() if unit.arms == arms]
+            manifest["units"] = {p: digest for p, digest in manifest["units"].items() if p not in units}
+            manifest["units"][path] = sha256(folder / path)
+            joined += [folder / unit for unit in units]
+    write_manifest(folder, manifest)
+    for unit_file in joined:
+        unit_file.unlink(missing_ok=True)
 
 
 def _check_format(path: Path, content: Mapping[str, Any]) -> None:
@@ -374,7 +429,10 @@ def read_results(folder: Path, known: Mapping[str, pa.Table] | None = None) -> R
         cases = {}
         for arms in record.arms:
             case = [unit for unit in record.units() if unit.arms == arms]
-            if all(unit.path in saved for unit in case):
+            packed = packed_path(record, arms)
+            if (table := read_packed(folder, record, arms, manifest["units"].get(packed))) is not None:
+                cases[arms] = table
+            elif all(unit.path in saved for unit in case):
                 for unit in case:
                     if unit.path not in tables:
                         tables[unit.path] = read_unit(folder, unit, manifest["units"].get(unit.path))

@@ -22,6 +22,7 @@ from hybandits.experiments.results import (
     Results,
     Run,
     joined_manifest,
+    packed_path,
     read_results,
     read_unit,
     write_manifest,
@@ -81,7 +82,8 @@ def _run_trials(unit: Unit, world: World, trials: list[int], report: Report) -> 
     for entry, trial in cast:
         policy = make_policy(entry.policy, entry.settings, **shape, seed=policy_seed(unit, trial))
         players.append(Player(policy, trial, entry.learns_from))
-    designs = [DesignMatrix(experiment.d1, experiment.d2, unit.arms) for _ in players] if experiment.by_arm else []
+    rows_too = experiment.by_arm or experiment.moments
+    designs = [DesignMatrix(experiment.d1, experiment.d2, unit.arms) for _ in players] if rows_too else []
     measured: list[list[dict[str, Any]]] = [[] for _ in players]
 
     def observe(i: int, t: int, block: Block, picks: Picks) -> None:
@@ -100,7 +102,7 @@ def _run_trials(unit: Unit, world: World, trials: list[int], report: Report) -> 
             measured[i].append(measures)
 
     regret = play(players, world, experiment.points, observe=observe, probes=experiment.probes, progress=report)
-    names = DESIGN + (MOMENTS + DESIGN_BY_ARM if experiment.by_arm else ())
+    names = DESIGN + (MOMENTS if rows_too else ()) + (DESIGN_BY_ARM if experiment.by_arm else ())
     runs = []
     for i, (entry, trial) in enumerate(cast):
         design = {name: np.array([each[name] for each in measured[i]]) for name in names} if measured[i] else None
@@ -176,7 +178,10 @@ def run(
     manifest = joined_manifest(folder, records, about or {}, command)
     units = [unit for record in records for unit in record.units()]
     todo, tables = [], {}
+    packed = {(e.key, arms) for e in records for arms in e.arms if (folder / packed_path(e, arms)).exists()}
     for unit in units:
+        if (unit.experiment.key, unit.arms) in packed:
+            continue
         if (folder / unit.path).exists():
             tables[unit.path] = read_unit(folder, unit, manifest["units"].get(unit.path))
             # A run that was killed just after saving the unit has not entered it.

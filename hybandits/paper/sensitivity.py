@@ -114,7 +114,7 @@ def _record(name: str, protocol: Protocol, scale: Scale, seed: int, entries: Seq
         policies=tuple(entries),
         points=grid(horizon, 20),
         probes=(horizon,) if short else (horizon // 100, horizon // 10, horizon),
-        by_arm=True,
+        moments=True,
     )
 
 

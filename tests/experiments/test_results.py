@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from hybandits.engines import SerialEngine
 from hybandits.experiments import runner
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError
-from hybandits.experiments.results import Run, read_results, read_unit, unit_table, write_unit
+from hybandits.experiments.results import Run, pack, read_results, read_unit, unit_table, write_unit
 from hybandits.experiments.runner import run
 from hybandits.foundation.files import sha256
 from tests.support.experiments import EIGEN, SMALL
@@ -34,7 +34,7 @@ def test_a_unit_is_read_as_it_was_written(tmp_path: Path) -> None:
     order = [(entry.name, trial) for entry in record.policies for trial in (0, 1)]
     rows = list(zip(table["policy"].to_pylist(), table["trial"].to_pylist(), strict=True))
     assert rows == [row for row in order if row != ("LinUCB", 0)]
-    assert sorted(table["regret"].to_pylist()) == [[0.0], [1 / 3], [3.5]]
+    assert_allclose(sorted(table["regret"].to_pylist()), [[0.0], [1 / 3], [3.5]], rtol=6e-8)
     assert table["rho_x"].null_count == 2
     with pytest.raises(ResultsError, match="its SHA-256 is not the one in the manifest"):
         read_unit(tmp_path, unit, "0" * 64)
@@ -48,6 +48,30 @@ def test_measures_of_arms_are_rounded_to_twelve_bits(tmp_path: Path) -> None:
     table = read_unit(tmp_path, unit)
     assert_array_equal(table["pulls"].to_pylist()[0], exact.round())
     assert_allclose(table["lambda_min_w"].to_pylist()[0], exact, rtol=2.5e-4)
+
+
+def test_units_of_complete_cases_are_joined_and_not_run_again(tmp_path: Path) -> None:
+    before = run([SMALL, EIGEN], tmp_path, engine=SerialEngine())
+    (tmp_path / "units/setting-1/released/K5-environment2.parquet").unlink()
+    pack(tmp_path)
+    pack(tmp_path)
+    files = {str(path.relative_to(tmp_path / "units")) for path in tmp_path.rglob("*.parquet")}
+    assert files == {"setting-1/released/K3.parquet", "setting-1/released/K5-environment1.parquet",
+                     "diversity/written/K4.parquet"}  # fmt: skip
+    joined = tmp_path / "units/diversity/written/K4.parquet"
+    changed = joined.stat().st_mtime_ns
+    after = run([SMALL, EIGEN], tmp_path, engine=SerialEngine())
+    assert joined.stat().st_mtime_ns == changed
+    assert set(after.manifest["units"]) == {f"units/{file}" for file in files} | {
+        "units/setting-1/released/K5-environment2.parquet"
+    }
+    for key, outcome in before.outcomes.items():
+        for arms in outcome.arms:
+            tables = (each.tables[arms].to_pylist() for each in (after.outcomes[key], outcome))
+            assert repr(next(tables)) == repr(next(tables)), "NaN included"
+    joined.write_bytes(joined.read_bytes()[:-1])
+    with pytest.raises(ResultsError, match="damaged"):
+        read_results(tmp_path)
 
 
 def test_a_table_of_others_is_not_taken_for_a_result(tmp_path: Path) -> None:
