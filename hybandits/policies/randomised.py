@@ -182,6 +182,10 @@ class EpsilonGreedy(Policy):
         super().reseed(seed)
         self.policy.reseed(seed)
 
+    def number_decisions(self, first: int) -> None:
+        super().number_decisions(first)
+        self.policy.number_decisions(first)
+
     def start_delta(self) -> Self:
         return type(self)(self.policy.start_delta(), **self._config())
 

@@ -199,10 +199,11 @@ class SupLinUCB(Policy):
         self._all = None
 
     def _merge(self, other: Self) -> None:
-        for mine, theirs in zip(self.levels, other.levels, strict=True):
-            mine.merge(theirs)
+        merged = [level.copy() for level in self.levels]
+        for level, theirs in zip(merged, other.levels, strict=True):
+            level.merge(theirs)  # it may be refused, and then no level has changed
+        self._use(merged)
         self._skipped += other._skipped
-        self._all = None
 
     def _pack_parts(self) -> dict[str, Packed]:
         parts = {f"level{s}": level.pack() for s, level in enumerate(self.levels, start=1)}

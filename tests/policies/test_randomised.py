@@ -44,6 +44,15 @@ def test_epsilon_greedy_keeps_receipts_of_the_round_and_drops_those_of_the_choic
             policy.learn(choice.arm, x[choice.index], x[choice.index], 1.0, receipt=choice.receipt)
 
 
+def test_the_number_of_a_decision_is_that_of_the_wrapped_policy_too() -> None:
+    x = np.ones((4, 1))
+    policies = [EpsilonGreedy(Uniform(d1=1, d2=1, seed=0), epsilon=0.0, seed=1) for _ in range(2)]
+    played = [policies[0].choose(x, x).index for _ in range(20)]
+    for t in reversed(range(20)):
+        policies[1].number_decisions(t)
+        assert policies[1].choose(x, x).index == played[t]
+
+
 def test_epsilon_greedy_bounds_and_what_it_wraps() -> None:
     with pytest.raises(ValueError, match=r"epsilon must lie in \[0, 1\], got 1.5"):
         EpsilonGreedy(Greedy(d1=1, d2=1), epsilon=1.5)

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybandits import (
-    SupLinUCB,
-)
-from hybandits.testing import ARMS, Page
+from hybandits import HybridRidge, SupLinUCB
+from hybandits.testing import ARMS, Page, fingerprint
 from tests.support.oracle import Dense
 
 
@@ -76,3 +74,22 @@ def test_suplinucb_does_not_learn_from_rounds_that_exploit() -> None:
         policy.learn("a", x[0], x[0], 1.0, receipt=99)
     with pytest.raises(TypeError, match="receipt must be a whole number"):
         policy.learn("a", x[0], x[0], 1.0, receipt="level")
+
+
+def test_a_merge_that_one_level_refuses_changes_no_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, other = (SupLinUCB(d1=1, d2=1, horizon=50) for _ in range(2))
+    for policy in (mine, other):
+        for level in (1, 2):
+            policy.learn("a", [1.0], [1.0], 1.0, receipt=level)
+    before, refusing = fingerprint(mine), other.levels[1]
+    take_in = HybridRidge._take_in
+
+    def refuse(level: HybridRidge, theirs: HybridRidge) -> None:
+        if theirs is refusing:
+            raise ValueError("the two estimators cannot be merged")
+        take_in(level, theirs)
+
+    monkeypatch.setattr(HybridRidge, "_take_in", refuse)
+    with pytest.raises(ValueError, match="cannot be merged"):
+        mine.merge(other)
+    assert fingerprint(mine) == before
