@@ -79,11 +79,7 @@ SMALL_RIDGE = 4.0
 
 YAHOO_EXPERIMENTS = {"articles": "yahoo", "positions": "yahoo-positions"}
 """Names of the experiment on the click log, by what its arms are."""
-YAHOO_RELEASED_CODE = "yahoo-released-code"
-"""Name of the experiment with positions where policies learn from the wrong reward, as in the released code."""
-YAHOO_NAMES = (*YAHOO_EXPERIMENTS.values(), YAHOO_RELEASED_CODE)
-YAHOO_LEARNS_FROM = {"LinUCB": 0, "DisLinUCB": 1, "HyLinUCB": 2, HYRAN_RELEASED: 3}
-"""The position whose reward each algorithm of the released code learns, whichever it chose: its own in their list."""
+YAHOO_NAMES = tuple(YAHOO_EXPERIMENTS.values())
 YAHOO_TRAIN, YAHOO_ROUNDS = 1_000_000, 10_000_000
 """Rounds to fit on and to play."""
 YAHOO_GRADIENT_LINES = 4_096

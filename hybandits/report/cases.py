@@ -36,7 +36,6 @@ _NAMES = {
     },
     "yahoo": "Yahoo",
     "yahoo-positions": "Yahoo, positions as arms",
-    "yahoo-released-code": "Yahoo, released code bug for bug",
 }
 """The paper's experiments and those beyond it, in the order of the page."""
 

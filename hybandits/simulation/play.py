@@ -20,7 +20,7 @@ from hybandits.simulation.worlds import World, delay_of, draw_rewards
 Observe = Callable[[int, int, Block, Picks], None]
 """Called with the number of a player, the rounds so far, the rounds just played and the positions it played in them."""
 
-LearnsFrom = int | Literal["nobody", "everybody"] | None
+LearnsFrom = Literal["nobody", "everybody"] | None
 """The rewards that a player learns: see `Player`."""
 
 
@@ -31,9 +31,8 @@ class Player(NamedTuple):
     trial: int = 0
     """Players of the same trial get the same noise."""
     learns_from: LearnsFrom = None
-    """None for the rewards of the candidates that it plays. The other values repeat defects of the released code of the
-    paper, in which a policy takes rewards of others for that of the candidate it played: the reward of the candidate at
-    this position in every round; no reward; or the rewards of all players, one after the other in every round."""
+    """None for the rewards of the candidates that it plays. The other values repeat a defect of the paper's released
+    code: it learns no reward, or those of all players, each as that of the candidate it played."""
 
 
 def cumulative_regret(
@@ -124,11 +123,12 @@ def play(
                 policy, learns_from = players[i].policy, players[i].learns_from
                 if learns_from == "everybody":
                     _play_with_all_rewards(i, policy, part.rounds, drawn, picks)
-                elif delay:
-                    play_by_contract(policy, part.rounds, _learned(drawn[i], learns_from, part.rounds), picks[i],
-                                     late[i], delay)  # fmt: skip
                 else:
-                    _play_checked(policy, part.rounds, _learned(drawn[i], learns_from, part.rounds), picks[i])
+                    rewards = np.full_like(drawn[i], np.nan) if learns_from == "nobody" else drawn[i]
+                    if delay:
+                        play_by_contract(policy, part.rounds, rewards, picks[i], late[i], delay)
+                    else:
+                        _play_checked(policy, part.rounds, rewards, picks[i])
                 so_far[0] = total[i]
                 np.subtract(part.best, part.means[np.arange(n), picks[i]], out=so_far[1:])
                 np.cumsum(so_far, out=so_far)  # one sum from the first round on, wherever blocks end
@@ -166,17 +166,6 @@ def _draw_for_players(
     count = len(players)
     rewards = draw_rewards(world, np.repeat(means, count, axis=0), stream)
     return [np.ascontiguousarray(rewards[i::count]) for i in range(count)]
-
-
-def _learned(rewards: FloatArray, learns_from: LearnsFrom, rounds: Rounds) -> FloatArray:
-    """The reward that a player learns if it plays a candidate, for every candidate; NaN for none."""
-    if learns_from is None:
-        return rewards
-    if isinstance(learns_from, str):
-        return np.full_like(rewards, np.nan)
-    same = np.repeat(rewards[:, [learns_from]], rewards.shape[1], axis=1)
-    same[rounds.counts <= learns_from] = np.nan
-    return same
 
 
 def _play_with_all_rewards(
