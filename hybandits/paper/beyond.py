@@ -135,11 +135,11 @@ def _describe_forced_regret(results: Results) -> str:
 
 
 def _describe_exponents(results: Results) -> str:
-    base, found = None, []
+    base, rows = None, []
     for protocol in ("released", "written"):
         base = results.outcome(exponents.BASE, protocol) or base
-        found += [(protocol, each, each.regret) for each in exponents.exponents(results, protocol)]
-    known = [(p, each, regret) for p, each, regret in found if each.policy in PAPER_POLICIES and regret]
+        rows += [(protocol, each, each.regret) for each in exponents.exponents(results, protocol)]
+    known = [(p, each, regret) for p, each, regret in rows if each.policy in PAPER_POLICIES and regret]
     if base is None or not known:
         return "None of the paper's algorithms has exponents with intervals in these results."
     clauses = []
@@ -179,14 +179,14 @@ def _describe_click_log(results: Results) -> str:
         e, shares = outcome.experiment, shares_of_uniform(outcome)
         log = synthetic_log(e)
         kind = "Yahoo's log" if log is None else f"a synthetic log (seed {log['seed']})"
-        arms = "" if e.name == YAHOO_NAMES[0] else f", {e.name.removeprefix('yahoo-').replace('-', ' ')}"
+        arms = "" if e.name == YAHOO_NAMES[0] else f", {e.name.removeprefix('yahoo-')} as arms"
         where = f"in {e.horizon:,} rounds of {kind} under the {e.protocol} protocol{arms}"
         clauses.append(f"{where} {join_names([f'{name} {100 * share:.3g} %' for name, share in shares.items()])}")
         below = [name for name, share in shares.items() if share < 0.5]
         ahead.append(f"{join_names(below) if below else 'none'} ({e.protocol}{arms})")
     return (
         f"Of the regret of uniform choice the policies have: {'; '.join(clauses)}. Policies with less than half of it: "
-        f"{'; '.join(ahead)}. The others still explore at the end, so the order among them says little."
+        f"{'; '.join(ahead)}. A larger share says little yet about how well a policy uses what it learns."
     )
 
 
@@ -222,7 +222,7 @@ TOPICS: list[Topic] = [
         _describe_exponents,
         "exponents",
     ),
-    Topic("clicks", "Who has stopped exploring on the click log?", YAHOO_NAMES, _describe_click_log, "clicks"),
+    Topic("clicks", "Which policies gain from learning on the click log?", YAHOO_NAMES, _describe_click_log, "clicks"),
 ]
 
 

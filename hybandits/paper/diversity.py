@@ -242,7 +242,7 @@ def _all_met(judgements: list[JudgedMean]) -> bool | None:
 
 
 def describe_moments(rows: Sequence[Moments]) -> str:
-    """Count the cases in which the assumption is met, of the arm played and of single arms."""
+    """Count the cases that contradict the assumption, by the arm played and by single arms, and those that do not."""
     contradicted, by_arm = sum(row.met is False for row in rows), sum(row.met_by_arms is False for row in rows)
     clauses = []
     for policy in dict.fromkeys(row.policy for row in rows):
@@ -251,7 +251,7 @@ def describe_moments(rows: Sequence[Moments]) -> str:
         clauses.append(f"{policy} {played} and {by_arms} of {len(cases)}")
     return (
         f"Of {len(rows)} cases (policies in experiments), it is not met by the arm played in {contradicted} and not "
-        f"by single arms in {by_arm}. Cases in which it is met, by the arm played and by every single arm: "
+        f"by single arms in {by_arm}. Cases that do not contradict it, by the arm played and by single arms: "
         f"{'; '.join(clauses)}."
     )
 

@@ -83,7 +83,7 @@ def exponents(results: Results, protocol: str) -> list[Exponent]:
 
     Those in T are for the smallest d1 and d2 and K = `BASE_ARMS`.
     """
-    found = []
+    rows = []
     for factor, values, problems, regrets in _factors(results, protocol):
         for policy, regret in regrets.items():
 
@@ -95,8 +95,8 @@ def exponents(results: Results, protocol: str) -> list[Exponent]:
             if policy in theorems.POLICIES:
                 order = slope(np.array([theorems.stated_order(policy, each) for each in problems])).item()
                 bound = slope(np.array([bounds.proved_bound(policy, each) for each in problems])).item()
-            found.append(Exponent(factor, policy, interval, order, bound))
-    return found
+            rows.append(Exponent(factor, policy, interval, order, bound))
+    return rows
 
 
 def _factors(results: Results, protocol: str) -> Iterator[tuple[str, FloatArray, list[Problem], dict[str, FloatArray]]]:

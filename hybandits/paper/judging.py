@@ -37,7 +37,7 @@ from hybandits.paper.settings import (
 )
 from hybandits.paper.theorems import COUPLING_LIMIT
 
-YAHOO_CLAIMS = dict(zip(YAHOO_NAMES, ("8", "8 (positions)", "8 (released code)"), strict=True))
+YAHOO_CLAIMS = dict(zip(YAHOO_NAMES, ("8", "8 (positions)"), strict=True))
 DISJOINT: theorems.Policy = "DisLinUCB"
 """Shares nothing between arms: its design matrix is one block per arm, and its burn-in counts pulls of an arm."""
 _SHARING: tuple[theorems.Policy, ...] = ("LinUCB", "HyLinUCB")
@@ -809,7 +809,7 @@ def _judge_small_spectrum(judged: JudgedOutcome, basis: Basis) -> tuple[str, lis
             decides = case.decides and (linear or case.policy != DISJOINT)
             findings.append(finding if decides else finding.informing())
     summary = _summarise_growth(
-        findings, "The mean of x z' over an arm's rounds is not 0, as the assumption has it: it tends to a constant."
+        findings, "B_i grows faster than x z' of mean 0 would make it, so the assumption is not met for every arm."
     )
     for case in cases:
         last = mean_cross_moment(case.design)[:, -1]
@@ -921,7 +921,7 @@ def _reason_it_is_too_early(judged: JudgedOutcome) -> str:
         return ""
     return (
         f"Too early to tell: after {judged.horizon:,} rounds HyLinUCB has lost {100 * lost / uniform:.0f} % of "
-        "what choosing uniformly among the candidates would lose, so it is still exploring."
+        "what choosing uniformly among the candidates would lose, so it has gained hardly anything from learning yet."
     )
 
 

@@ -160,8 +160,8 @@ def combined_name(policy: str, gamma: Protocol, ridge: Protocol) -> str:
 def _combination(policy: Any, gamma: Protocol, ridge: Protocol, world: Protocol, arms: int) -> dict[str, Any]:
     """The settings of a policy with the coefficient, the ridge and the world of either protocol.
 
-    The coefficient is told the truth about the world: the released one the noise and both bounds on norms; the written
-    one, which knows no noise and has one bound S, the larger of the two.
+    The coefficient gets the true values of the world: the released one the noise and both bounds on norms; the written
+    one, which has no noise and one bound S, the larger of the two.
     """
     known, usual = WORLDS[world], entry(policy, gamma).settings
     bounds = [known.get("theta_bound", 1.0), known.get("beta_bound", 1.0)]
@@ -203,7 +203,7 @@ Courses = dict[tuple[str, str], list[Variant]]
 def courses(outcome: Outcome) -> Courses:
     """The variants of every policy along every parameter."""
     usual = {each.name: settings_of(each) for each in outcome.experiment.policies}
-    found: Courses = {}
+    variants_of: Courses = {}
     for each in outcome.experiment.policies:
         settings, own = settings_of(each), usual[each.policy]
         design, final = outcome.design(each.name), outcome.final(each.name)
@@ -214,8 +214,8 @@ def courses(outcome: Outcome) -> Courses:
         for place, parameter in enumerate(VALUES):
             if all(settings[i] == own[i] for i in range(len(own)) if i != place):
                 variant = Variant(settings[place], *map(float, numbers))
-                found.setdefault((each.policy, parameter), []).append(variant)
-    return {key: sorted(variants) for key, variants in found.items()}
+                variants_of.setdefault((each.policy, parameter), []).append(variant)
+    return {key: sorted(variants) for key, variants in variants_of.items()}
 
 
 def least(variants: Sequence[Variant]) -> Variant:
@@ -231,8 +231,8 @@ def covers_from(variants: Sequence[Variant]) -> float | None:
 
 def sensitivity_outcomes(results: Results, protocol: str) -> list[Outcome]:
     """Results of the sensitivity experiments under one protocol."""
-    found = (results.outcome(name, protocol) for name in IN_WORDS[SENSITIVITY])
-    return [outcome for outcome in found if outcome is not None]
+    outcomes = (results.outcome(name, protocol) for name in IN_WORDS[SENSITIVITY])
+    return [outcome for outcome in outcomes if outcome is not None]
 
 
 def describe_sensitivity(results: Results) -> str:
@@ -240,13 +240,15 @@ def describe_sensitivity(results: Results) -> str:
     every = {p: [courses(outcome) for outcome in sensitivity_outcomes(results, p)] for p in PROTOCOLS}
     effects = []
     for parameter in VALUES:
-        along = [v for found in every.values() for each in found for (_, p), v in each.items() if p == parameter]
+        along = [
+            v for by_setting in every.values() for each in by_setting for (_, p), v in each.items() if p == parameter
+        ]
         values = number_range([variant.value for variants in along for variant in variants])
         ratio = number_range([max(v.mean for v in variants) / least(variants).mean for variants in along])
         effects.append(f"{ratio} with {f'{values} times gamma' if parameter == 'gamma' else f'{parameter} = {values}'}")
     clauses = []
-    for protocol, found in every.items():
-        if along := [v for each in found for (_, parameter), v in each.items() if parameter == "gamma"]:
+    for protocol, by_setting in every.items():
+        if along := [v for each in by_setting for (_, parameter), v in each.items() if parameter == "gamma"]:
             best, starts = [least(variants).value for variants in along], [covers_from(variants) for variants in along]
             known = [start for start in starts if start is not None]
             some = "" if len(known) == len(starts) else f" in {len(known)} of {len(starts)} cases"
@@ -310,8 +312,8 @@ class Factorial:
         """True if the interval of the difference of two policies' regrets, over environments, is below 0."""
         regrets = self.regrets[combination]
         difference = regrets[policy] - regrets[other]
-        found = statistics.interval(difference, np.arange(len(difference)), CONFIDENCE)
-        return found is not None and found.high < 0
+        interval = statistics.interval(difference, np.arange(len(difference)), CONFIDENCE)
+        return interval is not None and interval.high < 0
 
     def order(self, combination: Combination) -> str:
         """The policies by mean regret in words: < between two that differ clearly, ~ between others."""
@@ -346,8 +348,8 @@ def describe_factorial(results: Results) -> str:
         best = [str(combination) for combination, regrets in case.regrets.items() if next(iter(regrets)) == "HyLinUCB"]
         wins.append(f"in {case.name} in {len(best)} of {len(case.regrets)} ({'; '.join(best) or 'none'})")
     for start in (COMBINATIONS[0], COMBINATIONS[-1]):
-        found = {part: [case.name for case in cases if case.reversed_pairs(start, part)] for part in PARTS}
-        words = "; ".join(f"{part} in {join_names(names)}" for part, names in found.items() if names)
+        reversed_in = {part: [case.name for case in cases if case.reversed_pairs(start, part)] for part in PARTS}
+        words = "; ".join(f"{part} in {join_names(names)}" for part, names in reversed_in.items() if names)
         reversals.append(f"from the {start} protocol: {words or 'none'}")
     return (
         f"Of the combinations HyLinUCB has the least mean regret of the three {join_names(wins)}. Single differences "

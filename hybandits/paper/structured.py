@@ -135,7 +135,7 @@ class Loss(NamedTuple):
 
 
 def losses_of(worlds: Sequence[Structured]) -> list[Loss]:
-    """What the paper's algorithms lose in the worlds beside the diverse one; environments have the same seeds."""
+    """Losses of the paper's algorithms in the worlds beside the diverse one; environments have the same seeds."""
     diverse = next((world for world in worlds if world.name == DIVERSE), None)
     losses: list[Loss] = []
     if diverse is None:
@@ -169,7 +169,7 @@ def describe_structured(results: Results) -> str:
             seen.append(f"{words} {rho} and {number_range([world.own_cross['HyLinUCB'] for world in alike])}")
     return (
         f"Measured against uniform choice, regret at T is {join_names(ranges) if ranges else 'unknown'} that in a "
-        "diverse world of the same shape, depending on the world and the protocol. It is larger than there, at "
-        f"{LEVEL}, of: {join_names(more) if more else 'none'}. In HyLinUCB's rounds with the median arm, "
+        "diverse world of the same shape, depending on the world and the protocol. It is larger ("
+        f"{LEVEL}) for: {join_names(more) if more else 'none'}. In HyLinUCB's rounds with the median arm, "
         f"lambda_min of the mean z z' and sigma_max of the mean x z' are: {'; '.join(seen)}."
     )

@@ -25,7 +25,7 @@ from hybandits.report.tables import INTERVAL, Table
 
 
 class DiversityFindings(NamedTuple):
-    """What the section on diversity says beside its figures; empty where nothing was run."""
+    """Sentences and tables of the section on diversity beside its figures; empty where nothing was run."""
 
     root: Root | None
     finding: str

@@ -89,7 +89,7 @@ def _on_most_runs(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _released_code(results: Results) -> str:
-    """How far the released code is from the text, by the regret of HyLinUCB under both, and what its defect gave."""
+    """Compare the released code with the text, by the regret of HyLinUCB under both; add the effect of its defect."""
     regrets = {}
     for protocol in ("released", "written"):
         outcome = results.outcome("setting-1", protocol)
@@ -99,9 +99,10 @@ def _released_code(results: Results) -> str:
     sentences = []
     if len(regrets) == 2:
         sentences.append(
-            f"Not what the text says: it has noise of {settings.RELEASED_NOISE} instead of {settings.WRITTEN_NOISE}, a "
-            f"ridge of {settings.RELEASED_RIDGE} instead of 1 or K, exploration scaled by the noise, HyRan without its "
-            "cross blocks, and a diversity experiment in which only HyLinUCB learns; HyLinUCB's regret in setting 1 is "
+            f"Not what the text says: it has noise of {settings.RELEASED_NOISE} instead of {settings.WRITTEN_NOISE}, "
+            f"features and parameters that are not uniform in balls, a ridge of {settings.RELEASED_RIDGE} instead of 1 "
+            "or K, exploration scaled by the noise, HyRan without its cross blocks, and a diversity experiment in "
+            "which only HyLinUCB learns; HyLinUCB's regret in setting 1 is "
             f"{regrets['released']} with these parameters and {regrets['written']} with those of the text."
         )
     if root is not None:

@@ -185,9 +185,8 @@ def small_problem_figure(outcome: Outcome) -> Figure:
         sharing={"sharex": True, "sharey": "col"},
         title=f"{cases.name_of(e.name)}: the key lemma beyond its burn-in, {cases.under(e.protocol)}",
         caption=f"d₁ = {e.d1}, d₂ = {e.d2}, T = {e.horizon:,}. The lemma promises that Z is at most 1/2 after the "
-        "burn-in (shaded: from uniform choice's T₀ to the last policy's). Under uniform choice, where its assumption "
-        "is true, Z falls like one over the square root of t, far below the bound of the proof. Where arms are picked "
-        "for their reward, the mean of x z' tends to a constant instead of 0, and Z with it. "
+        "burn-in (shaded: from the first policy's T₀ to the last's). Its assumption, that x z' has mean 0, is true of "
+        "uniform choice by construction; nothing makes it true of policies that pick arms for their reward. "
         f"{DISJOINT}'s Z is the largest of its arms' own. {lines_and_bands(outcome)}",
         alt=f"Charts on logarithmic axes. Median of the largest singular value of Z after {e.horizon:,} rounds: "
         f"{'; '.join(last)}.",

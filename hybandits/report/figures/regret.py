@@ -17,8 +17,8 @@ from hybandits.report.cases import ASIDE, BEST, REPRODUCED, SYNTHETIC
 from hybandits.report.figures.looks import Curve, Figure, Plot, Section, label_axes, make_logarithmic, put_title
 
 _UNIFORM_SHARE = (
-    "A policy near 1 is still exploring. Uniform choice is taken to lose evenly over the rounds: its regret at T is "
-    "divided by T."
+    "A policy near 1 has gained hardly anything from learning. Uniform choice is taken to lose evenly over the rounds: "
+    "its regret at T is divided by T."
 )
 PANELS = {"setting-1": "(a)", "setting-2": "(b)", "setting-3": "(c)"}
 _ROUNDS, _REGRET, _BEYOND = "rounds played, t", "cumulative regret", "regret minus HyLinUCB's"

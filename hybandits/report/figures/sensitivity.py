@@ -32,11 +32,11 @@ _COVERS, _DOES_NOT = "sets of all runs cover", "not all cover"
 def sensitivity_figure(results: Results, protocol: str) -> Figure:
     """Regret at T against the factor of gamma, lambda and delta, one row per setting, filled where sets cover."""
     outcomes = sensitivity_outcomes(results, protocol)
-    found = {IN_WORDS[SENSITIVITY][outcome.experiment.name]: courses(outcome) for outcome in outcomes}
+    by_setting = {IN_WORDS[SENSITIVITY][outcome.experiment.name]: courses(outcome) for outcome in outcomes}
     e = outcomes[0].experiment
 
     def draw(plot: Plot) -> None:
-        for row, (name, of_setting) in enumerate(found.items()):
+        for row, (name, of_setting) in enumerate(by_setting.items()):
             for axes, parameter in zip(plot.axes[len(VALUES) * row :], VALUES, strict=False):
                 for policy in PAPER_POLICIES:
                     if variants := of_setting.get((policy, parameter)):
@@ -58,7 +58,7 @@ def sensitivity_figure(results: Results, protocol: str) -> Figure:
         alt="Line charts. " + "; ".join(
             f"{name}, {policy}: least regret with {least(variants).value:g} times gamma, covering "
             + ("with none" if (start := covers_from(variants)) is None else f"from {start:g} times gamma on")
-            for name, of_setting in found.items()
+            for name, of_setting in by_setting.items()
             for (policy, parameter), variants in of_setting.items()
             if parameter == "gamma"
         ) + ".",
@@ -80,16 +80,16 @@ def _draw_course(plot: Plot, axes: Axes, policy: str, variants: list[Variant]) -
 
 def factorial_figure(results: Results) -> Figure:
     """Regret at T with every combination of the protocols' coefficients, ridges and worlds, one panel per setting."""
-    found = list(factorials(results))
+    panels = list(factorials(results))
 
     def draw(plot: Plot) -> None:
-        for axes, case in zip(plot.axes, found, strict=False):
+        for axes, case in zip(plot.axes, panels, strict=False):
             _draw_combinations(plot, axes, case)
-        for axes in plot.axes[len(found) :]:
+        for axes in plot.axes[len(panels) :]:
             axes.set_axis_off()
 
     return Figure(
-        name="factorial", protocol="", section="beyond", draw=draw, rows=-(-len(found) // 2), columns=2,
+        name="factorial", protocol="", section="beyond", draw=draw, rows=-(-len(panels) // 2), columns=2,
         size=(5.6, 3.6), stamp="released and written protocol",
         title="Regret with every combination of the two protocols' coefficient, ridge and world",
         caption="Rows: the parts that are as written, the others being as released. Markers: mean regret at T with its "
@@ -98,7 +98,7 @@ def factorial_figure(results: Results) -> Figure:
         f"clear at {LEVEL} and ~ where it is not.",
         alt="Charts. " + ". ".join(
             f"{case.name}: " + "; ".join(f"{combination}: {case.order(combination)}" for combination in case.regrets)
-            for case in found
+            for case in panels
         ) + ".",
     )  # fmt: skip
 
