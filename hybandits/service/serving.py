@@ -83,13 +83,14 @@ def server_settings(serving: Serving) -> dict[str, Any]:
 def make_application(serving: Serving) -> Starlette:
     """Return the application, with its log open and its model up to date."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    store = open_store(serving.store)
-    writer = Writer(store, read_bandit(read_toml(Path(serving.bandit))))
+    bandit, tokens = read_bandit(read_toml(Path(serving.bandit))), read_tokens(serving.tokens)
+    store = open_store(serving.store)  # the log begins only if both files can be used
+    writer = Writer(store, bandit)
     compile_policies(writer.state.bandit)
     gc.collect()
     gc.freeze()  # objects that stay need not be searched for garbage again and again
     gc.set_threshold(GARBAGE, 20, 20)
-    return application(writer, tokens=read_tokens(serving.tokens), stopped=store.close)
+    return application(writer, tokens=tokens, stopped=store.close)
 
 
 def compile_policies(bandit: Bandit) -> None:

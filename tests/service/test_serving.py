@@ -37,6 +37,15 @@ def test_other_machines_are_let_in_with_a_token_only() -> None:
         serve(Serving(bandit="bandit.toml", store="log.db", host="0.0.0.0"))
 
 
+@pytest.mark.parametrize(("content", "tokens"), [("name = 7", None), ('name = "page"', "no-such-file")])
+def test_no_log_begins_where_a_file_cannot_be_used(tmp_path: Path, content: str, tokens: str | None) -> None:
+    file, log = tmp_path / "bandit.toml", tmp_path / "log.db"
+    file.write_text(content)
+    with pytest.raises((ValueError, FileNotFoundError)):
+        make_application(Serving(bandit=str(file), store=str(log), tokens=tokens))
+    assert list(tmp_path.iterdir()) == [file]
+
+
 @pytest.mark.slow
 def test_a_server_that_stops_leaves_the_whole_log_in_its_file(tmp_path: Path) -> None:
     (tmp_path / "bandit.toml").write_text('name = "page"')
