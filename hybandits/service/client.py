@@ -21,8 +21,11 @@ from msgspec import convert
 
 from hybandits.service.commands import Decided
 
-RETRIED = (408, 502, 503, 504)
-"""Statuses after which a request is sent again."""
+NOT_DONE = (408, 503)
+"""Statuses after which a request is sent again: the service could not serve it."""
+
+UNKNOWN = (502, 504)
+"""Answers of a proxy that got none from the service, which may have served the request."""
 
 UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 """Errors of requests that the service has not received."""
@@ -84,11 +87,12 @@ class AsyncClient:
         """Return the JSON of an answer; a request that is `safe` is sent again though its outcome is unknown."""
         content = None if body is None else _json(body)
         end, attempt = time.monotonic() + self._deadline, 0
+        retried = (*NOT_DONE, *UNKNOWN) if safe else NOT_DONE
         while True:
             pause, timeout = _pause(attempt), max(0.001, end - time.monotonic())
             try:
                 response = await self._send(method=method, url=path, content=content, timeout=timeout)
-                if response.status_code not in RETRIED or time.monotonic() + pause >= end:
+                if response.status_code not in retried or time.monotonic() + pause >= end:
                     return _answer(response)
             except (httpx.UnsupportedProtocol, httpx.LocalProtocolError):
                 raise

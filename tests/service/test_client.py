@@ -109,6 +109,20 @@ def test_arms_are_not_sent_again_where_nobody_knows_what_became_of_them() -> Non
         with pytest.raises(httpx.ReadTimeout):
             client.promote("bold")
         assert seen[3:] == ["POST"]
+    tried: list[str] = []
+
+    def proxy(request: httpx.Request) -> httpx.Response:
+        tried.append(request.method)
+        return httpx.Response(502 if len(tried) % 2 else 504, json={})
+
+    with Client("http://service", deadline=0.3, transport=httpx.MockTransport(proxy)) as client:
+        for _ in range(2):
+            with pytest.raises(ServiceError, match="no reason given"):
+                client.retire_arm("a")
+        assert tried == ["DELETE"] * 2
+        with pytest.raises(ServiceError):
+            client.decide(USER)
+        assert len(tried) > 3
     with Client("htp://service") as client, pytest.raises(httpx.UnsupportedProtocol):
         client.decide(USER)
 
