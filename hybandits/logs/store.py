@@ -123,7 +123,8 @@ class Tables:
         """The names as the log stores them: integers if all of them are, otherwise strings."""
         if all(isinstance(name, int) for name in self.names):
             return list(self.names)
-        twice = next((name for name in self.names if isinstance(name, int) and str(name) in self.names), None)
+        texts = {name for name in self.names if isinstance(name, str)}
+        twice = next((name for name in self.names if isinstance(name, int) and str(name) in texts), None)
         if twice is not None:
             raise LogError(f"the arms {twice} and {str(twice)!r} differ only in their type: use one of them for both")
         return list(map(str, self.names))
@@ -317,9 +318,9 @@ class LogWriter:
         """Move the log into place and open it; LogError if it has no rounds. `about` is added to its header."""
         self._end_source()
         if not self.rounds:
-            first = next(iter(report.examples.values()), "")
-            read = f" ({report.lines:,} lines read; first problem: {first})" if first else ""
-            raise LogError(f"no round could be read{read}: check that the log is in the format {self.kind}")
+            first = f"; first problem: {next(iter(report.examples.values()))}" if report.examples else ""
+            read = f"{report.lines:,} lines read{first}"
+            raise LogError(f"no round could be read ({read}): check that the log is in the format {self.kind}")
         ids, pools, vectors = self.tables.ids, self.tables.pools, self.tables.vectors
         arms = pa.table({"arm": ids, "features": pa.array([v.tolist() for v in vectors], pa.list_(pa.float64()))})
         listed = pa.ListArray.from_arrays(pa.array(pools.offsets.astype(np.int32)), pa.array(pools.rows))
