@@ -42,7 +42,7 @@ lint: $(VENV)/dev.stamp  ## run ruff, mypy and import-linter
 serve: $(VENV)/service.stamp  ## run the decision service with simulated visitors: http://127.0.0.1:8000, until Ctrl-C
 	$(BIN)/python -m examples.service_demo
 
-bench: $(VENV)/bench.stamp  ## measure speed and memory (about 140 minutes; some parts: make bench PARTS="rounds reading"); writes bench.json
+bench: $(VENV)/bench.stamp  ## measure speed and memory (about 200 minutes; some parts: make bench PARTS="rounds reading"); writes bench.json
 	$(BIN)/python -m benchmarks --json bench.json $(PARTS)
 
 benchmark-libraries: $(VENV)/libraries.stamp  ## compare bandit libraries at default settings (75 minutes; a short run: make benchmark-libraries FLAGS=--quick)

@@ -155,12 +155,6 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _get(url: str) -> bytes:
-    import httpx
-
-    return httpx.get(url, timeout=5).content
-
-
 class Server:
     """A server process, and how much processor time it has used."""
 
@@ -176,24 +170,17 @@ class Server:
                 raise RuntimeError(f"{' '.join(command)} ended with {self.process.returncode}")
             time.sleep(0.1)
 
-    def _processes(self) -> Iterator[int]:
-        import psutil
-
-        process = psutil.Process(self.process.pid)
-        yield process.pid
-        yield from (child.pid for child in process.children(recursive=True))
-
     def processor_seconds(self) -> float:
-        """Of the process and its workers so far."""
+        """Of the process so far."""
         import psutil
 
-        return float(sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in self._processes()))
+        return float(sum(psutil.Process(self.process.pid).cpu_times()[:2]))
 
     def resident(self) -> int:
         """Bytes of memory."""
         import psutil
 
-        return int(sum(psutil.Process(pid).memory_info().rss for pid in self._processes()))
+        return int(psutil.Process(self.process.pid).memory_info().rss)
 
     def stop(self) -> None:
         """End it in an orderly way."""
@@ -203,7 +190,7 @@ class Server:
 
 @contextlib.contextmanager
 def served(
-    folder: Path, store: str | None = None, *, options: tuple[str, ...] = (), echo: bool = False
+    folder: Path, store: str | None = None, *, echo: bool = False
 ) -> Iterator[Server]:
     """The service with its arms."""
     import httpx
@@ -216,7 +203,7 @@ def served(
         command = [sys.executable, "bench_app.py", address, str(port)]
     else:
         serve = [sys.executable, "-m", "hybandits", "serve", "bandit.toml"]
-        command = [*serve, "--port", str(port), "--store", address, *options]
+        command = [*serve, "--port", str(port), "--store", address]
     server = Server(command, port, folder)
     try:
         random = np.random.default_rng(0)
@@ -402,12 +389,12 @@ def run_restart(plan: Plan) -> Section:
             if start % 50_000 == 0:
                 plan.say(f"service: {start:,} of {rounds:,} decisions written")
         store = writer.store
-        plan.say("service: folding the log")
+        plan.say("service: learning the log")
         begun = time.process_time()
-        fold = ModelState.based(store)
-        fold.apply(store.rows(fold.row), store)
+        state = ModelState.based(store)
+        state.apply(store.rows(state.row), store)
         alone = time.process_time() - begun
-        store.keep_snapshot(fold.snapshot())
+        store.keep_snapshot(state.snapshot())
         begun = time.process_time()
         ModelState.restored(store)
         restored = time.process_time() - begun
@@ -441,10 +428,10 @@ def run_several(plan: Plan) -> Section:
     cost: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
 
-        def start(what: str, store: str | None = None, *options: str) -> Server:
+        def start(what: str, store: str | None = None) -> Server:
             folder = Path(name) / what
             folder.mkdir()
-            return stack.enter_context(served(folder, store, options=options))
+            return stack.enter_context(served(folder, store))
 
         database = Postgres()
         stack.callback(database.end)
