@@ -1,1 +1,1 @@
-"""The decision service: decide, reward and look. The log is the truth, and the model is a fold over it."""
+"""The decision service: decisions and rewards over HTTP, a log of everything, and the model learned from the log."""

@@ -16,9 +16,9 @@ from hybandits.service.model_state import ModelState, Pool, walk
 ROWS = 5_000
 """Rows that are read together."""
 
-NO_REWARD = "decision without a reward"
-OPEN = "decision that is still open"
-EARLIER = "decision of the log before"
+NO_REWARD = "without a reward"
+OPEN = "still open"
+EARLIER = "of the log before"
 
 
 class ServiceReader:

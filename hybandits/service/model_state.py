@@ -428,7 +428,7 @@ class ModelState:
             try:
                 state = cls._resumed(snapshot, base=state.base)
                 state.resumed = snapshot.row
-            except Exception as problem:  # what damaged bytes lead to is not known beforehand
+            except Exception as problem:  # damaged bytes can raise anything
                 logger.warning("the snapshot of row %d cannot be used, so the log is read: %r", snapshot.row, problem)
         state.apply(store.rows(state.row, upto), store)
         return state

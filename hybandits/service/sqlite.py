@@ -1,4 +1,4 @@
-"""The log in a SQLite file, for one machine: several workers of it may share the file."""
+"""The log in a SQLite file, for one machine: several servers of it may share the file."""
 
 import contextlib
 import fcntl
@@ -142,7 +142,7 @@ class SqliteStore(Store):
         connection.set_busy_timeout(0)  # writers do not wait until somebody has read to the end
         while self._copying.wait() and not self._closed:
             self._copying.clear()
-            with contextlib.suppress(apsw.Error, OSError):  # a later transaction tells again
+            with contextlib.suppress(apsw.Error, OSError):  # a later transaction tries again
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
                 if self._pages >= LONG_WAL * CHECKPOINT_PAGES:
                     # Copying holds nobody up, but a WAL that is written to all the time never becomes empty that way.
