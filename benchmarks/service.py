@@ -189,9 +189,7 @@ class Server:
 
 
 @contextlib.contextmanager
-def served(
-    folder: Path, store: str | None = None, *, echo: bool = False
-) -> Iterator[Server]:
+def served(folder: Path, store: str | None = None, *, echo: bool = False) -> Iterator[Server]:
     """The service with its arms."""
     import httpx
 
