@@ -67,7 +67,8 @@ def _claims(verdicts: Sequence[Verdict]) -> str:
     for protocol, judged in groupby(_on_most_runs(verdicts), key=lambda verdict: verdict.protocol):
         alike: dict[str, list[Verdict]] = {HOLDS: [], FAILS: []}
         for verdict in judged:
-            alike.setdefault(_EARLY if verdict.early else verdict.verdict, []).append(verdict)
+            early = verdict.early and verdict.verdict == OPEN
+            alike.setdefault(_EARLY if early else verdict.verdict, []).append(verdict)
         words = []
         for answer, these in alike.items():
             names = f"claim{'s' * (len(these) > 1)} {join_names([v.claim for v in these])}" if these else "no claim"

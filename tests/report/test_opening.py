@@ -29,14 +29,15 @@ def test_claims_are_sorted_by_their_verdicts_and_reasons_are_given() -> None:
         verdict_on("5", "does not hold", summary="Contradicted: E."),
         verdict_on("5", "holds", basis="small problem, uniform choice", aside=True),
         verdict_on("6", "assumption not met"),
+        verdict_on("7", "does not hold", early=True, summary="2 of 30 regrets exceed their bound; more."),
     ]
     ((question, answer),) = opening(as_results(), verdicts, [])
     assert question == "Do the claims hold?"
     assert answer == (
-        "Under the released protocol claim 1 holds, claim 5 does not hold (contradicted in 5: E), claim 2 is "
-        "undecided, claim 4 is undecided because T is before the burn-in and claim 6 has an assumption that is not "
-        "met; under the written protocol no claim holds, claim 1 does not hold (contradicted in 1: C < D) and "
-        "claim 2 is undecided."
+        "Under the released protocol claim 1 holds, claims 5 and 7 do not hold (contradicted in 5: E; in 7: 2 of 30 "
+        "regrets exceed their bound), claim 2 is undecided, claim 4 is undecided because T is before the burn-in and "
+        "claim 6 has an assumption that is not met; under the written protocol no claim holds, claim 1 does not hold "
+        "(contradicted in 1: C < D) and claim 2 is undecided."
     )
 
 
