@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -21,16 +21,13 @@ from hybandits.paper import HYTHOMPSON_TOLD
 
 PLAIN_TARGETS = {"W1": 50.0, "W2": 50.0, "W3-400": 180.0, "W4": 50.0, "W5": 30.0}
 CANDIDATE_TARGETS = {"W1": 65.0, "W2": 60.0, "W3-400": 350.0, "W4": 65.0, "W5": 38.0}
-INTEGER_TARGETS = {"W1": 60.0, "W3-400": 180.0, "W4": 60.0}
-INTEGER_COSTS = {"W1": 1.0, "W3-400": 3.0}
-"""Microseconds by which an array of integer ids in a new order may exceed a candidate set."""
 THOMPSON_TARGET = 1.0
 SCALE_TARGET = 1.3
 
 CHECKED_ROUNDS = 50
 """Rounds in which the textbook and HyLinUCB must agree before anything is timed."""
 
-Variant = Literal["same pool", "pool changes", "new strings", "integer array", "candidate set"]
+Variant = Literal["same pool", "pool changes", "new strings", "candidate set"]
 
 
 @cache
@@ -104,29 +101,26 @@ class TextbookPlayer(_Player):
 
 
 class HybridPlayer(_Player):
-    """HyLinUCB called as a user would, with ids in one of the ways users have them: strings, or integers in arrays.
+    """HyLinUCB called as a user would, with ids in one of the ways users have them.
 
     same pool      a new list of the same ids every round
     pool changes   the ids, and the rows with them, in a new random order every round
     new strings    as same pool, but each id is a new str, as when it has just been parsed: its hash is not known yet
-    integer array  as pool changes, but the ids are integers in a NumPy array
     candidate set  made once by policy.candidates(ids)
     """
 
     def __init__(self, workload: Workload, variant: Variant) -> None:
         orders, moved = _orders(workload)
-        super().__init__(moved if variant in ("pool changes", "integer array") else prepared(workload))
+        super().__init__(moved if variant == "pool changes" else prepared(workload))
         self._policy = HyLinUCB(d1=workload.d1, d2=workload.d2, noise=0.1, seed=0)
-        ids, numbers = workload.ids, workload.numbers
-        teach(self._policy, workload, arms=numbers.tolist() if variant == "integer array" else ids)
+        ids = workload.ids
+        teach(self._policy, workload)
         self._pool: Callable[[int], Any]
         if variant == "candidate set":
             candidates = self._policy.candidates(ids)
             self._pool = lambda t: candidates
         elif variant == "pool changes":
             self._pool = lambda t: [ids[arm] for arm in orders[t]]
-        elif variant == "integer array":
-            self._pool = lambda t: numbers[orders[t]]
         elif variant == "new strings":
             self._pool = lambda t: workload.ids
         else:
@@ -186,10 +180,7 @@ def run(plan: Plan) -> Section:
             check_agreement(workload, taught=True)
         plan.say(f"rounds: {workload.name}, timing")
         players: dict[str, _Player] = {"textbook": TextbookPlayer(workload)}
-        variants: tuple[Variant, ...] = (
-            "same pool", "pool changes", "new strings", "integer array", "candidate set",
-        )  # fmt: skip
-        for variant in variants:
+        for variant in get_args(Variant):
             players[variant] = HybridPlayer(workload, variant)
         for player in players.values():
             player.calibrate(plan.pick(0.015, 0.004))
@@ -213,7 +204,6 @@ def _tell(section: Section, workload: Workload, timings: dict[str, Pair]) -> Non
         ("plain ids, pool changes", timings["pool changes"], None),
         ("plain ids, new strings", timings["new strings"], None),
         ("plain ids, slower of the two", plain, PLAIN_TARGETS.get(name)),
-        ("integer array, pool changes", timings["integer array"], INTEGER_TARGETS.get(name)),
         ("candidate set", timings["candidate set"], CANDIDATE_TARGETS.get(name)),
     )
     for what, pair, target in rows:
@@ -222,12 +212,6 @@ def _tell(section: Section, workload: Workload, timings: dict[str, Pair]) -> Non
             None if target is None else Measurement(name, f"{what}: textbook / HyLinUCB", "at least", target, ratio)
         )
         section.add(name, what, *microseconds(pair), times(ratio), measurement=measurement)
-    if name in INTEGER_COSTS:
-        array, looked_up = timings["integer array"], timings["candidate set"]
-        more = Pair(1e6 * (array.min - looked_up.min), 1e6 * (array.median - looked_up.median))
-        what = "integer array beyond candidate set"
-        measurement = Measurement(name, what, "at most", INTEGER_COSTS[name], more, " us")
-        section.add(name, what, "", "", "", measurement=measurement)
     section.data.append(
         {
             "workload": name,

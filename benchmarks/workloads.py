@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from hybandits import HybridRidge, HyLinUCB, HyThompson
-from hybandits.estimators.arms import Slots
 from hybandits.foundation.checks import FloatArray
 
 
@@ -25,11 +24,6 @@ class Workload:
     def ids(self) -> list[str]:
         """A new list of the arms' ids."""
         return [f"article-{arm}" for arm in range(self.arms)]
-
-    @property
-    def numbers(self) -> Slots:
-        """Ids of as many arms, in an array of integers."""
-        return 109_000 + np.arange(self.arms)
 
     @property
     def shape(self) -> str:
@@ -80,12 +74,7 @@ def training_rows(d1: int, d2: int, n: int, seed: int = 7) -> tuple[FloatArray, 
     return x, z, draw.standard_normal(n)
 
 
-def teach(
-    learner: HybridRidge | HyLinUCB | HyThompson,
-    workload: Workload,
-    rows_per_arm: int = 2,
-    arms: Sequence[Hashable] | None = None,
-) -> None:
-    """Let every arm learn a few rows; the arms are the workload's strings unless given."""
-    ids = (workload.ids if arms is None else list(arms)) * rows_per_arm
+def teach(learner: HybridRidge | HyLinUCB | HyThompson, workload: Workload, rows_per_arm: int = 2) -> None:
+    """Let every arm learn a few rows."""
+    ids = workload.ids * rows_per_arm
     learner.learn_batch(ids, *training_rows(workload.d1, workload.d2, len(ids)))
