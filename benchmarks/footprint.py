@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -128,7 +127,9 @@ def run_start(plan: Plan) -> Section:
     section.data.append({"what": "bare interpreter", "seconds": bare._asdict()})
     _python("-c", "import hybandits")
     add("import hybandits", HELP_TARGET, _seconds(lambda: _python("-c", "import hybandits"), times))
-    _help(section, add, times)
+    # What the installed script `hybandits` runs.
+    command = ("-c", "from hybandits.__main__ import app; app()", "--help")
+    add("hybandits --help", HELP_TARGET, _seconds(lambda: _python(*command), times))
     with tempfile.TemporaryDirectory(prefix="hybandits-bench-", ignore_cleanup_errors=True) as folder:
         caches = iter(range(times))
 
@@ -142,19 +143,3 @@ def run_start(plan: Plan) -> Section:
     add("import + choose + learn, compiled code on disk", CACHED_TARGET, cached)
     add("import + choose + learn, nothing compiled yet", FIRST_TARGET, untouched)
     return section
-
-
-def _help(section: Section, add: Callable[[str, float, Pair], None], times: int) -> None:
-    """`hybandits --help`, where there is a command line."""
-    if importlib.util.find_spec("hybandits.cli") is None:
-        section.notes.append("hybandits --help: skipped, there is no module hybandits.cli")
-        return
-    # What the installed script `hybandits` runs.
-    command = ("-c", "from hybandits.__main__ import app; app()", "--help")
-    try:
-        if not _python(*command).strip():
-            raise RuntimeError("it printed nothing")
-    except RuntimeError as problem:
-        section.notes.append(f"hybandits --help: skipped, {problem}")
-        return
-    add("hybandits --help", HELP_TARGET, _seconds(lambda: _python(*command), times))

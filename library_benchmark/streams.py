@@ -23,7 +23,7 @@ QUICK_SEEDS, QUICK_ROUNDS = (1, 2), 80
 """Of a quick run."""
 
 Items = Literal["none", "moving", "fixed"]
-"""True if a candidate has features besides the user's: none, other ones in every round, or always the same."""
+"""Features of a candidate besides the user's: none, other ones in every round, or always the same."""
 
 
 class Round(NamedTuple):

@@ -67,7 +67,7 @@ class PerArm:
         if len(self.known) != len(shown.arms) or not self.known.issuperset(shown.arms):
             self._admit(shown.arms)
         if self.stream.user and self.stream.items != "moving":
-            (arm,) = self.agent.pull(one_context(shown, self.stream)[None, :])
+            (arm,) = self.agent.pull(one_context(shown)[None, :])
             return shown.arms.index(arm), None
         rows = contexts(shown, self.stream)
         draws = [float(np.ravel(self.agent.arm(arm).sample(rows[i : i + 1]))[0]) for i, arm in enumerate(shown.arms)]

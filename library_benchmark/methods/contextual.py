@@ -39,7 +39,7 @@ class Contextual:
         self.random = np.random.default_rng(seed)
 
     def _rows(self, shown: Round) -> FloatArray:
-        return contexts(shown, self.stream) if self.scores else one_context(shown, self.stream)[None, :]
+        return contexts(shown, self.stream) if self.scores else one_context(shown)[None, :]
 
     def choose(self, shown: Round) -> tuple[int, Any]:
         if self.policy is None:
@@ -58,7 +58,7 @@ class Contextual:
             order = [self.known.index(arm) for arm in shown.arms]
             own = scores[np.arange(len(shown.arms)), order]
             return int(self.random.choice(np.flatnonzero(own == own.max()))), None
-        arm = self.policy.predict(one_context(shown, self.stream)[None, :])[0]
+        arm = self.policy.predict(one_context(shown)[None, :])[0]
         return shown.arms.index(int(arm)), None
 
     def learn(self, shown: Round, place: int, reward: float, receipt: Any) -> None:

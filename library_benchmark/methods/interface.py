@@ -97,7 +97,7 @@ def contexts(shown: Round, stream: Stream) -> FloatArray:
     return np.concatenate((shown.items, user), axis=1) if stream.items == "moving" and shown.items is not None else user
 
 
-def one_context(shown: Round, stream: Stream) -> FloatArray:
+def one_context(shown: Round) -> FloatArray:
     """For libraries with one context for all arms: what the candidates share."""
     assert shown.user is not None
     return shown.user

@@ -15,11 +15,10 @@ class River:
         from river.bandit import LinUCBDisjoint
 
         needs_one_context(stream)
-        self.stream = stream
         self.policy: Any = LinUCBDisjoint(seed=seed, **settings)
 
     def choose(self, shown: Round) -> tuple[int, Any]:
-        context = dict(enumerate(one_context(shown, self.stream).tolist()))
+        context = dict(enumerate(one_context(shown).tolist()))
         return shown.arms.index(self.policy.pull(list(shown.arms), context=context)), context
 
     def learn(self, shown: Round, place: int, reward: float, receipt: Any) -> None:

@@ -43,7 +43,7 @@ class Wiser:
         if not self.fitted or (self.epsilon and self.random.random() < self.epsilon):
             return int(self.random.integers(len(shown.arms))), None
         if not self.own:
-            return shown.arms.index(self.mab.predict(one_context(shown, self.stream)[None, :])), None
+            return shown.arms.index(self.mab.predict(one_context(shown)[None, :])), None
         expected = self.mab.predict_expectations(contexts(shown, self.stream))
         return int(np.argmax([expected[i][arm] for i, arm in enumerate(shown.arms)])), None
 
