@@ -12,7 +12,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from matplotlib import style
+from matplotlib.colors import to_rgb
 from numpy.testing import assert_allclose
+from PIL import Image
 
 from hybandits import paper
 from hybandits.experiments.results import Results
@@ -215,6 +217,16 @@ def test_a_curve_is_mean_lowest_and_highest_run(tmp_path: Path) -> None:
     dots = read_outs(rounds, ["LinUCB", "HyRan"])
     assert dots == {"LinUCB": {1000: 76, 2500: 129, 5000: 178, 10_000: 243}, "HyRan": {}}, "none beyond our last round"
     assert read_outs(arms, ["LinUCB"]) == {"LinUCB": {50: 917}}, "hidden behind a marker at K = 10"
+
+
+def test_small_markers_keep_the_colours_of_their_policies(settings: Results, tmp_path: Path) -> None:
+    figure = named(settings)["released-forced-regret"]
+    png = write_figure(figure, tmp_path, POLICIES).files[0]
+    pixels = np.asarray(Image.open(png).convert("RGB"), int).reshape(-1, 3)
+    plot = drawn(figure, POLICIES)
+    for policy in ("HyLinUCB", "LinUCB"):
+        colour = np.array(to_rgb(plot.styles[policy].colour)) * 255
+        assert (np.abs(pixels - colour).max(axis=1) <= 16).sum() >= 20, policy
 
 
 def test_quantiles_at_equal_pulls() -> None:
