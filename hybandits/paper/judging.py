@@ -25,7 +25,7 @@ from hybandits.experiments.results import Design, Outcome, Results
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import claims, settings, theorems
 from hybandits.paper.claims import CLAIMS, CONFIDENCE, FAILS, HOLDS, OPEN, ORDERS, Answer, Basis, Finding, Verdict
-from hybandits.paper.growth import Growth, added_per_arm, local_exponents
+from hybandits.paper.exponents import Growth, added_per_arm, local_exponents
 from hybandits.paper.settings import (
     DIVERSITY_RUNS,
     DIVERSITY_UPDATED,

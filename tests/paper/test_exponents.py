@@ -14,8 +14,9 @@ from hybandits.experiments.results import Outcome, Results
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import bounds, theorems
 from hybandits.paper.beyond import topics_of
-from hybandits.paper.exponents import BASE, BASE_ARMS, exponents, records
-from tests.support.fabricated_outcomes import as_results, fabricated_outcome
+from hybandits.paper.bounds import uniform_regret
+from hybandits.paper.exponents import BASE, BASE_ARMS, Growth, added_per_arm, exponents, local_exponents, records
+from tests.support.fabricated_outcomes import ORDER_1, as_results, fabricated_outcome, power_curves, short_setting
 
 POWERS = {"K": 0.8, "d1": 0.1, "d2": 0.4, "T": 0.3}
 
@@ -101,3 +102,34 @@ def test_sentences_count_exponents_beside_the_orders() -> None:
     assert "and 5 above it (1 in K, 2 in d1 and 2 in d2), which contradicts nothing at T = 3,000" in sentences
     only_hyids = as_results(*(replace(o, experiment=o.experiment.only(["HyIDS"])) for o in results.outcomes.values()))
     assert topic.sentences(only_hyids).startswith("None of the paper's algorithms")
+
+
+def test_powers_and_lines_are_recovered() -> None:
+    arms = np.array([10.0, 25.0, 400.0])
+    np.testing.assert_allclose(local_exponents(arms, 3 * arms**0.7), [0.7, 0.7])
+    np.testing.assert_allclose(added_per_arm(arms, 3 * arms + 100), [3, 3])
+
+
+def test_regret_is_divided_by_that_of_uniform_choice() -> None:
+    """The expected regret of uniform choice is what it loses on average when it is played."""
+    e = short_setting("setting-3", arms=(10, 50), seeds=(5, 6))
+    growth = Growth(fabricated_outcome(e, power_curves(e, ORDER_1)), ["HyLinUCB", "LinUCB"])
+    random = np.random.default_rng(0)
+    for i, arms in enumerate((10, 50)):
+        lost = []
+        for seed in e.seeds:
+            for _, means, best in e.world(arms, seed).rounds(e.horizon):
+                lost.append(best - means[np.arange(len(means)), random.integers(arms, size=len(means))])
+        per_round = np.concatenate(lost)
+        error = np.hypot(per_round.std() / np.sqrt(len(per_round)), uniform_regret(e, arms).error)
+        assert growth.uniform[i] == pytest.approx(e.horizon * per_round.mean(), abs=4 * e.horizon * error)
+    runs = growth.regret["LinUCB"]
+    assert runs.shape == (6, 2)
+    np.testing.assert_allclose(growth.share["LinUCB"], runs.mean(axis=0) / growth.uniform)
+    assert sorted(set(growth.units)) == [0, 1]
+
+
+def test_all_sampled_rounds_count_alike_whatever_the_number_of_environments() -> None:
+    e = short_setting("setting-3", seeds=(5, 6), horizon=100_000, points=(100_000,))
+    errors = [uniform_regret(replace(e, seeds=tuple(range(count))), 50).error for count in (2, 20)]
+    assert errors[0] == pytest.approx(errors[1], rel=0.1)

@@ -17,7 +17,7 @@ from hybandits.experiments.results import Outcome
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import HYRAN_RELEASED, theorems
 from hybandits.paper.claims import FAILS, HOLDS, OPEN, Verdict
-from hybandits.paper.growth import Growth
+from hybandits.paper.exponents import Growth
 from hybandits.paper.judging import (
     JudgedOutcome,
     judge,
