@@ -208,7 +208,8 @@ def evaluate(
         typer.Option(help="Probability with which replay keeps a choice; by default from the propensities."),
     ] = None,
     reward_range: Annotated[
-        tuple[float, float] | None, typer.Option(metavar="LOW HIGH", help="Range of rewards, for bernstein.  [0 1]")
+        tuple[float, float] | None,
+        typer.Option(metavar="LOW HIGH", help="Range of rewards, for bernstein and the model of dr.  [bernstein: 0 1]"),
     ] = None,
     features: Annotated[
         str | None, typer.Option(metavar="MAP", help="As for fit; saved policies keep their own features.")

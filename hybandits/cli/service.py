@@ -14,7 +14,7 @@ from hybandits.cli.shared import bar, plain_errors
 if TYPE_CHECKING:
     from hybandits.service.log import Store
 
-service = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Administer the log of a decision service.")
+service = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Maintain the log of a decision service.")
 
 StoreOption = Annotated[
     str | None,
