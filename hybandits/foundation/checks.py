@@ -130,7 +130,9 @@ def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> F
     if isinstance(given, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array: pass {name}.filled(...)")
     if given.ndim != ndim:
-        remedy = f"; for one candidate use {name}[None, :]" if given.ndim < ndim else "; pass one row"
+        remedy = "; pass one row" if given.ndim > ndim else "; pass a list"
+        if given.ndim < ndim and ndim > 1:
+            remedy = f"; for one {'candidate' if ndim == 2 else 'decision'} use {name}[None, :]"
         raise ValueError(
             f"{name} must have {ndim} dimension(s), got shape {given.shape}: expected {shape_words}{remedy}"
         )

@@ -124,7 +124,7 @@ def _describe_forced_regret(results: Results) -> str:
                 f"{join_names(PAPER_POLICIES)} are below it"
             )
     return (
-        "The assumption asks for E x = 0 of the arm played; then x.theta earns nothing on average, and regret is at "
+        "The assumption asks for E x = 0 of the arm played; then x.theta adds nothing on average, and regret is at "
         "least T (E max_j (x_j.theta + z_j.beta_j) - E max_j z_j.beta_j), which is linear in T: "
         f"{'; '.join(clauses)}. A policy whose regret is lower does not meet the assumption, and none whose regret is "
         "sublinear meets it in the long run."

@@ -90,7 +90,7 @@ class RegretPerRound(NamedTuple):
 def forced_regret(experiment: Experiment, arms: int) -> RegretPerRound:
     """Estimate the least regret per round if the arm played has E x = 0.
 
-    The assumption asks for E x = 0 given the past. Then x.theta earns nothing on average, and the expected reward is
+    The assumption asks for E x = 0 given the past. Then x.theta adds nothing on average, and the expected reward is
     that of z.beta_i, at most E max_j z_j.beta_j. The regret per round is therefore at least
 
     E max_j (x_j.theta + z_j.beta_j) - E max_j z_j.beta_j

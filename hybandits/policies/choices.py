@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybandits.estimators.arms import ArmTable, CandidateSet, Slots
-from hybandits.estimators.inputs import check_finite, features, id_list
+from hybandits.estimators.inputs import check_finite, distinct, features, id_list
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 
@@ -142,7 +142,7 @@ def _ids(arms: Any, n: int, mask: NDArray[np.bool_]) -> Sequence[Hashable]:
     if len(ids) != n:
         raise ValueError(f"arms has {len(ids)} ids but the features have {n} rows: pass one row per candidate")
     shown = [arm for arm, is_shown in zip(ids, mask[0].tolist(), strict=True) if is_shown] if len(mask) else ids
-    if len(set(shown)) != len(shown):
+    if len(distinct(shown)) != len(shown):
         twice = checks.short(list(shown))
         raise ValueError(f"arms holds an id more than once: {twice}; each candidate may appear once")
     for arm in ids:

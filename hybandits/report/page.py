@@ -121,13 +121,11 @@ def _templates() -> Environment:
         "anchor": anchor,
         "base64": lambda picture: base64.b64encode(picture).decode(),
         "count": cases.count,
-        "interval": tables.interval_text,
         "name_of": cases.name_of,
         "number": tables.number,
         "symbols": in_symbols,
         "thousands": lambda value: f"{value:,.0f}",
         "under": cases.under,
-        "under_and_log": cases.under_and_log,
     }
     templates.filters.update(filters)
     return templates

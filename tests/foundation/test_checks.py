@@ -103,6 +103,7 @@ def test_arrays_become_c_ordered_doubles(value: Any) -> None:
         ([[1.0], [1.0, 2.0]], 2, ValueError, "x is not a rectangular array"),
         (np.ma.masked_array([[1.0, 2.0]]), 2, TypeError, r"x is a masked array.*pass x\.filled"),
         ([1.0, 2.0], 2, ValueError, r"x must have 2 dimension\(s\), got shape \(2,\).*use x\[None, :\]"),
+        (1.0, 1, ValueError, r"x must have 1 dimension\(s\), got shape \(\).*pass a list"),
         ([[1.0, 2.0]], 1, ValueError, r"x must have 1 dimension\(s\), got shape \(1, 2\).*pass one row"),
         ([[1.0, 2.0, 3.0]], 2, ValueError, r"x has 3 columns, expected 2 \(shape \(1, 3\)\)"),
         ([["1", "b"]], 2, TypeError, r"x has dtype <U1, expected numbers: encode .*\.astype\(float\)"),

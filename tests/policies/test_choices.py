@@ -139,7 +139,7 @@ def test_none_at_all() -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"x": np.ones((2, 3))}, "x must have 3 dimension"),
+        ({"x": np.ones((2, 3))}, "x must have 3 dimension.*for one decision use"),
         ({"x": np.full((2, 3, 4), np.nan)}, "must be finite"),
         ({"z": np.ones((2, 2, 3))}, "z for 2 with 2"),
         ({"arms": ["a", "b"]}, "2 ids"),
@@ -149,6 +149,7 @@ def test_none_at_all() -> None:
         ({"mask": np.array([[True, True, True], [False, False, False]])}, "no candidate in decision 1"),
         ({"threads": 0}, "threads must"),
         ({"arms": ["a", "b", 1.5]}, "arm id 1.5"),
+        ({"arms": ["a", "b", ["c"]]}, "an id that is not hashable"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
