@@ -88,6 +88,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Results:
 # ------------------------------------------------------------------ figures and words
 
 
+@pytest.mark.slow
 def test_coverage_and_structured_worlds_are_drawn_with_their_numbers(tmp_path: Path) -> None:
     records = paper.records_of(["structured"], ["released"], scale="quick")
     results = fabricate(tmp_path, small_setting("diversity"), *records)
@@ -219,6 +220,7 @@ def test_a_curve_is_mean_lowest_and_highest_run(tmp_path: Path) -> None:
     assert read_outs(arms, ["LinUCB"]) == {"LinUCB": {50: 917}}, "hidden behind a marker at K = 10"
 
 
+@pytest.mark.slow
 def test_small_markers_keep_the_colours_of_their_policies(settings: Results, tmp_path: Path) -> None:
     figure = named(settings)["released-forced-regret"]
     png = write_figure(figure, tmp_path, POLICIES).files[0]
@@ -237,6 +239,7 @@ def test_quantiles_at_equal_pulls() -> None:
     assert_allclose(high, [0, 20, 40, 40, np.nan])
 
 
+@pytest.mark.slow
 def test_numbers_of_two_panels_are_written_once(settings: Results) -> None:
     plot = drawn(named(settings)["released-setting-1"])
     rows = numbers(plot)

@@ -14,6 +14,8 @@ from hybandits.report.figures.sensitivity import factorial_figure, sensitivity_f
 from tests.support.fabricated_outcomes import as_results
 from tests.support.fabricated_variants import of_combinations, of_one_setting
 
+pytestmark = pytest.mark.slow
+
 
 def test_every_variant_is_drawn_with_its_regret_and_coverage(tmp_path: Path) -> None:
     outcome = of_one_setting("written")

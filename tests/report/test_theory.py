@@ -16,6 +16,8 @@ from hybandits.report.figures.looks import Figure, write_figure
 from hybandits.report.figures.theory import bounds_figure, exponents_figure, forced_regret_figure
 from tests.support.fabricated_results import fabricate, level_of, small_setting
 
+pytestmark = pytest.mark.slow
+
 
 def numbers_of(figure: Figure, folder: Path) -> list[dict[str, str]]:
     drawn = write_figure(figure, folder, PAPER_POLICIES)
