@@ -240,8 +240,8 @@ class Views:
         async with self._lock:
             if self._clock() - self._computed >= OFTEN:
                 last = await asyncio.to_thread(_last_row, self._writer)
-                if last is not None and last > self._writer.state.row:
-                    await self._writer.request([])  # rows of other servers are applied in transactions
+                if last is None or last > self._writer.state.row:
+                    await self._writer.request([])  # which applies rows of other servers, or finds the trouble
                 self._view = await asyncio.to_thread(make_view, self._writer, self._refusals())
                 self._computed = self._clock()
             return self._view

@@ -12,8 +12,10 @@ import pytest
 
 from hybandits.service import view as view_module
 from hybandits.service.commands import Decide, GiveReward
+from hybandits.service.log import StoreError
 from hybandits.service.metrics import Metrics
 from hybandits.service.page import page
+from hybandits.service.sqlite import SqliteStore
 from hybandits.service.view import ARMS, POINTS, View, Views, make_view
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, FILE, USER, Clock, put, retire, served, writer
@@ -102,6 +104,29 @@ def test_what_other_servers_have_written_is_seen(tmp_path: Path) -> None:
     other.stop()
     one.store.close()
     other.store.close()
+
+
+def test_a_log_that_cannot_be_read_is_trouble_though_nobody_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = writer(tmp_path, CLICKS)
+
+    def gone(*_: object) -> None:
+        raise StoreError("The log is gone.")
+
+    async def work() -> None:
+        views = Views(service, clock=itertools.count(0, 100).__next__)
+        assert (await views.newest()).trouble is None
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteStore, "_fetch", gone)
+            view = await views.newest()
+            assert (view.behind, view.trouble) == (None, "The log is gone.")
+            assert "Cannot write" in page(view)
+
+    service.start()
+    asyncio.run(work())
+    service.stop()
+    service.store.close()
 
 
 @pytest.mark.slow
