@@ -85,8 +85,9 @@ class PostgresStore(Store):
         return bool(connection.closed)
 
     def _ask(self, connection: psycopg.Connection[Any], query: str, values: Values = ()) -> Result:
+        query = query.replace("?", "%b") if values else query  # where there are none, a bandit's name may have one
         with self._errors():
-            cursor = connection.execute(query.replace("?", "%b"), values or None, binary=bool(values))  # type: ignore[arg-type]
+            cursor = connection.execute(query, values or None, binary=bool(values))  # type: ignore[arg-type]
             return cursor.fetchall() if cursor.description is not None else []
 
     def _begin(self, connection: psycopg.Connection[Any]) -> None:

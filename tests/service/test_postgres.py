@@ -45,8 +45,8 @@ def _server(address: str, *statements: str) -> list[tuple[Any, ...]]:
 
 
 def test_bandits_of_one_database_know_nothing_of_each_other(store: PostgresStore, postgres: Postgres) -> None:
-    other = PostgresStore(postgres.address('na"me%20%C3%BC'))
-    assert other.bandit == 'na"me ü'
+    other = PostgresStore(postgres.address('na"me%20%C3%BC%3F'))
+    assert other.bandit == 'na"me ü?'
     with store.writing() as transaction:
         transaction.append([decision(1, "a")])
         append(other, decision(1, "b"))  # one does not wait for the other
