@@ -206,7 +206,8 @@ def pack(folder: Path) -> None:
 
 def _check_format(path: Path, content: Mapping[str, Any]) -> None:
     if content["format"] != FORMAT:
-        raise ResultsError(f"{path} has results format {content['format']}: use hybandits {content.get('version')}")
+        wrong = f"{path} has results format {content['format']}, but this version reads {FORMAT}"
+        raise ResultsError(f"{wrong}: use the version that wrote it ({content.get('version')}), or run it again")
 
 
 def _damaged(path: Path, problem: Exception) -> ResultsError:
