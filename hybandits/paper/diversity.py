@@ -96,7 +96,7 @@ def cross_growths(results: Results) -> list[CrossGrowth]:
 
 
 class Root(NamedTuple):
-    """The answer on `ROOT`, in a word, and the reasons: a clause, and sentences on the other runs."""
+    """The answer on `ROOT`, in a word, and the reasons: a clause, and a sentence on HyLinUCB."""
 
     word: str
     reason: str
@@ -126,19 +126,19 @@ def judge_the_root(growths: Sequence[CrossGrowth]) -> Root | None:
         f"|B_i| grows as the pulls to the power {never.words} (Frobenius norm / largest singular value) in the "
         f"released run, where LinUCB is not updated, and {ever.words} where it is"
     )
-    sentences = []
     if written is not None:
-        sentences.append(
-            f"With the text's parameters LinUCB has {written.words}; its regret grows as t to the power "
-            f"{written.regret:.2f} there."
+        reason += (
+            f"; with the text's parameters, where it is updated too, {written.words}, and its regret grows as t to the "
+            f"power {written.regret:.2f}"
         )
+    sentence = ""
     if others := [growth for growth in growths if growth.policy != "LinUCB"]:
         roots, not_roots = (sum(growth.answer == answer for growth in others) for answer in (HOLDS, FAILS))
-        sentences.append(
+        sentence = (
             f"HyLinUCB learns in every run, with {join_names([growth.words for growth in others])}: a square root is "
             f"seen in {roots} and contradicted in {not_roots} of {len(others)}."
         )
-    return Root(word, reason, " ".join(sentences))
+    return Root(word, reason, sentence)
 
 
 def describe_ridges(results: Results) -> str:

@@ -132,6 +132,7 @@ def test_the_root_is_judged_by_both_runs_of_the_released_code(never: float, ever
     interval = by_case["released code, bug for bug", "LinUCB"].frobenius.interval
     assert interval is not None
     assert interval.mean == pytest.approx(never, abs=0.01)
+    assert "with the text's parameters, where it is updated too, 0.5 / 0.5, and its regret grows" in root.reason
     assert "a square root is seen in 0 and contradicted in 2 of 3" in root.others
 
 
