@@ -83,10 +83,10 @@ class Experiment:
         All play on the same contexts and noise.
     points, probes : tuple of int
         Rounds after which the regret is kept, up to the horizon, and after which the design matrix is measured.
-    by_arm, moments, design_ridge
-        Measure every arm's block of the design matrix too, over the rows that policies play, and the `MOMENTS`; the
-        latter without the former; measure with this ridge instead of the policy's own, which policies that learn their
-        ridges need.
+    by_arm, moments : bool
+        Measure the design matrix of the rows that policies play, and the `MOMENTS`; `by_arm` adds every arm's block.
+    design_ridge : float, optional
+        The ridge of that matrix instead of the policy's own, for policies that learn their ridges.
     world_settings : mapping
         Kind and settings of the world (`hybandits.experiments.worlds.make_world`). Empty for the paper's world.
     log : mapping, optional
