@@ -46,6 +46,8 @@ def read_tokens(path: str | None) -> Tokens:
         return Tokens()
     try:
         text = Path(path).read_text(encoding="utf-8")
+    except OSError as problem:
+        raise ValueError(f"{path} cannot be read ({problem.strerror}): give a file with a token") from None
     except UnicodeDecodeError as problem:
         raise ValueError(f"{path} is not UTF-8 ({problem.reason}): write the token as plain text") from None
     lines = [line.strip() for line in text.splitlines() if line.strip()]

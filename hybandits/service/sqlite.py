@@ -168,7 +168,9 @@ class SqliteStore(Store):
             raise StoreError(f"{self.path} cannot be written ({problem}): check its permissions.") from problem
         except (apsw.CorruptError, apsw.NotADBError) as problem:
             raise StoreError(f"{self.path} is damaged or no log ({problem}): restore it from a copy.") from problem
-        except (apsw.Error, OSError) as problem:
+        except (apsw.CantOpenError, OSError) as problem:
+            raise StoreError(f"{self.path} cannot be used ({problem}): check path and permissions.") from problem
+        except apsw.Error as problem:
             raise StoreError(f"{self.path} cannot be used ({type(problem).__name__}: {problem}).") from problem
 
 

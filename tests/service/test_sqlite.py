@@ -73,7 +73,7 @@ def test_tables_are_made_at_once_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="cannot be used"):
+    with pytest.raises(StoreError, match=r"cannot be used .*: check path and permissions"):
         SqliteStore(tmp_path / "nowhere" / "log.db")
 
 
