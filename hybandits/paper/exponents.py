@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybandits import statistics
-from hybandits.experiments.record import Experiment, Protocol, environment_seeds, grid
+from hybandits.experiments.record import Experiment, Protocol, grid
 from hybandits.experiments.results import Outcome, Results
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import bounds, theorems
@@ -51,7 +51,7 @@ def records(protocol: Protocol, *, scale: Scale = "paper", seed: int = RELEASED_
             d2=shape["d2"],
             arms=(BASE_ARMS,) if name != BASE else QUICK_ARMS if short else ARMS,
             horizon=horizon,
-            seeds=fresh_seeds(count, {*environment_seeds(seed, 5), *environment_seeds(RELEASED_SEED, 5)}, seed),
+            seeds=fresh_seeds(count, seed),
             trials=1,
             policies=tuple(entry(policy, protocol) for policy in POLICIES),
             points=grid(horizon, 40),

@@ -8,7 +8,7 @@ paper's text says: unit balls, noise variance 0.01, the ridge and gamma of the t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -21,6 +21,8 @@ Scale = Literal["quick", "paper"]
 
 RELEASED_SEED = 194821263
 """Seed of the generator that gave the released environments' seeds."""
+ENVIRONMENTS = 5
+"""Number of environments in each of the paper's settings."""
 
 DELTA = 0.01
 """Failure probability of every policy that has one."""
@@ -106,7 +108,7 @@ class Setting:
     d2: int
     arms: tuple[int, ...]
     horizon: int
-    environments: int = 5
+    environments: int = ENVIRONMENTS
     trials: int = 5
     quick_horizon: int = 10_000
     quick_trials: int = 1
@@ -294,9 +296,7 @@ def fresh_experiment(
         published,
         name=FRESH_NAMES[name],
         arms=FRESH_ARMS[name],
-        seeds=fresh_seeds(
-            environments, {*published.seeds, *environment_seeds(RELEASED_SEED, len(published.seeds))}, seed
-        ),
+        seeds=fresh_seeds(environments, seed),
         trials=1,
         policies=tuple(entry(policy, protocol) for policy in FRESH_POLICIES),
         points=grid(published.horizon, 40),
@@ -304,8 +304,9 @@ def fresh_experiment(
     )
 
 
-def fresh_seeds(count: int, known: Collection[int], seed: int) -> tuple[int, ...]:
-    """Seeds of fresh environments, none of them known; more environments begin with the same ones."""
+def fresh_seeds(count: int, seed: int) -> tuple[int, ...]:
+    """Seeds of environments that are none of those of `experiment`; more environments begin with the same ones."""
+    known = {*environment_seeds(seed, ENVIRONMENTS), *environment_seeds(RELEASED_SEED, ENVIRONMENTS)}
     drawn = environment_seeds(seed + 1, 2 * (count + len(known)))
     return tuple(new for new in dict.fromkeys(drawn) if new not in known)[:count]
 

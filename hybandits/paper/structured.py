@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybandits import statistics
-from hybandits.experiments.record import Experiment, Protocol, environment_seeds, grid
+from hybandits.experiments.record import Experiment, Protocol, grid
 from hybandits.experiments.results import Results
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims import CONFIDENCE, LEVEL
@@ -68,7 +68,7 @@ def records(protocol: Protocol, *, scale: Scale = "paper", seed: int = RELEASED_
             d2=10,
             arms=(25,),
             horizon=horizon,
-            seeds=fresh_seeds(count, {*environment_seeds(seed, 5), *environment_seeds(RELEASED_SEED, 5)}, seed),
+            seeds=fresh_seeds(count, seed),
             trials=1,
             policies=tuple(entry(policy, protocol) for policy in POLICIES),
             points=grid(horizon, 20),
