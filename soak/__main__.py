@@ -12,7 +12,7 @@ SECONDS_OF_THREADS = 30.0
 """Seconds that threads use each policy."""
 
 KILLS = 100
-"""Number of kills of a decision server, for each store."""
+"""Number of kills of a decision server, for each kind of log."""
 
 
 def _say(line: str) -> None:
@@ -49,8 +49,9 @@ def main() -> int:
             line, reached = in_threads.describe(name, threads, outcome_of_threads)
             missed += not reached
             print(line)
-    for store in ("sqlite", "postgresql"):
-        line, reached = kills.describe(store, kills.run(store, KILLS, say=_say))
+    for store, window in (("sqlite", True), ("sqlite", False), ("postgresql", True)):
+        outcome_of_kills = kills.run(store, KILLS, window=window, say=_say)
+        line, reached = kills.describe(store if window else f"{store} without a window", outcome_of_kills)
         missed += not reached
         print(line)
     return 1 if missed else 0

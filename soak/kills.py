@@ -4,7 +4,7 @@ Two servers share a log. Clients decide, give rewards and change arms, one by on
 answer; a request without an answer is sent again, to either server. Now and then one server is killed with kill -9 and
 started again; with PostgreSQL, every fifth time PostgreSQL is killed too. Every tenth time a server is asked to end,
 which keeps a snapshot. In the end every answer must be in the log, exactly once, and every decision must come out the
-same when it is recomputed.
+same when it is recomputed. Rewards are learned after a window or, without one, at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import httpx
 from hybandits.service.log import Arm, Decision, Retired, Reward, Row, Store, open_store
 from hybandits.service.model_state import ModelState
 from hybandits.service.verify import verify
-from soak.preloaded import BANDIT
+from soak.preloaded import BANDIT, WINDOW
 from soak.servers import SECONDS, Postgres, Service
 
 ENDED = (0, -signal.SIGTERM)
@@ -169,13 +169,15 @@ class Client(threading.Thread):
         raise TimeoutError(f"{method} {path} has not been answered for {SECONDS:g} seconds")
 
 
-def run(kind: str, kills: int, *, seed: int = 0, say: Callable[[str], None] = lambda line: None) -> Outcome:
+def run(
+    kind: str, kills: int, *, window: bool = True, seed: int = 0, say: Callable[[str], None] = lambda line: None
+) -> Outcome:
     """Kill servers of a log in "sqlite" or "postgresql" so many times, and check what is left."""
     chance = random.Random(seed)
     with contextlib.ExitStack() as at_the_end:
         folder = at_the_end.enter_context(tempfile.TemporaryDirectory())
         file = Path(folder) / "bandit.toml"
-        file.write_text(BANDIT)
+        file.write_text(BANDIT if window else BANDIT.replace(WINDOW, ""))
         postgres, address = None, str(file.with_suffix(".db"))
         if kind == "postgresql":
             postgres = Postgres()
@@ -242,9 +244,12 @@ def check(store: Store, clients: list[Client], kills: int, problems: list[str]) 
     for name, policy in whole.policies.items():
         if state.policies[name].to_bytes() != policy.to_bytes():
             problems.append(f"{name} differs between snapshot and log")
-    closed = sum(isinstance(row.content, Decision) and row.number <= whole.closed for row in rows)
-    if not closed == whole.summary.reward.n == whole.policies["live"].rounds:
-        problems.append(f"{closed} decisions are closed, {whole.summary.reward.n} rewards are counted")
+    if whole.bandit.window is None:
+        due = sum(isinstance(row.content, Reward) for row in rows)
+    else:
+        due = sum(isinstance(row.content, Decision) and row.number <= whole.closed for row in rows)
+    if not due == whole.summary.reward.n == whole.policies["live"].rounds:
+        problems.append(f"{due} rewards are due, {whole.summary.reward.n} are counted")
     return Outcome(
         kills=kills,
         decisions=sum(len(client.decisions) for client in clients),
@@ -305,11 +310,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m soak.kills", description=__doc__, allow_abbrev=False)
     parser.add_argument("--store", choices=("sqlite", "postgresql"), help="where the log is (default: both)")
     parser.add_argument("--kills", type=int, default=100, help="how often a server is killed (default: 100)")
+    parser.add_argument("--at-once", action="store_true", help="without a window, so that rewards are learned at once")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     failed = 0
     for kind in [given.store] if given.store else ["sqlite", "postgresql"]:
-        outcome = run(kind, given.kills, seed=given.seed, say=lambda line: print(line, file=sys.stderr, flush=True))
+        outcome = run(
+            kind, given.kills, window=not given.at_once, seed=given.seed,
+            say=lambda line: print(line, file=sys.stderr, flush=True),
+        )  # fmt: skip
         line, right = describe(kind, outcome)
         failed += not right
         print(line, flush=True)

@@ -13,11 +13,14 @@ from hybandits.service.settings import read_bandit
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.writer import Writer
 
-BANDIT = """
+WINDOW = """window = "1s"
+no_reward = 0.0
+"""
+
+BANDIT = f"""
 name = "killed"
 seed = 1
-window = "1s"
-no_reward = 0.0
+{WINDOW}
 [user]
 numeric = ["age"]
 [arm]

@@ -74,9 +74,9 @@ def test_the_reference_of_what_is_learned_is_the_dense_model() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
-def test_servers_that_are_killed_lose_nothing(store: str) -> None:
-    outcome = kills.run(store, 5)
+@pytest.mark.parametrize(("store", "window"), [("sqlite", False), ("postgresql", True)])
+def test_servers_that_are_killed_lose_nothing(store: str, window: bool) -> None:
+    outcome = kills.run(store, 5, window=window)
     assert outcome.problems == []
     assert outcome.kills == 5
     assert min(outcome.decisions, outcome.rewards, outcome.changes) > 0
