@@ -52,6 +52,7 @@ class SqliteStore(Store):
                     tables = TABLES.format(integer="INTEGER", blob="BLOB", table=" STRICT", schema=SCHEMA)
                     self._fetch(f"BEGIN IMMEDIATE; {tables} COMMIT")
             self._check_version(create)
+            self._file = os.stat(self.path)
         except BaseException:
             self.close()
             raise
@@ -113,6 +114,9 @@ class SqliteStore(Store):
                 fcntl.flock(self._lock_file, fcntl.LOCK_UN)
 
     def _begin(self, connection: apsw.Connection) -> None:
+        with self._errors():
+            if not os.path.samestat(os.stat(self.path), self._file):  # SQLite would go on with the file that was there
+                raise StoreError(f"{self.path} was replaced by another file: restart all servers.")
         self._ask(connection, "BEGIN IMMEDIATE")
 
     def _abandon(self, connection: apsw.Connection) -> None:

@@ -72,6 +72,20 @@ def test_tables_are_made_at_once_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     store.close()
 
 
+def test_a_file_that_was_replaced_or_removed_is_not_written(tmp_path: Path) -> None:
+    path, copy = tmp_path / "log.db", tmp_path / "copy.db"
+    store = SqliteStore(path)
+    append(store, decision(1, "a"))
+    SqliteStore(copy).close()
+    copy.replace(path)
+    with pytest.raises(StoreError, match="was replaced by another file: restart all servers"):
+        append(store, decision(2, "b"))
+    path.unlink()
+    with pytest.raises(StoreError, match=r"cannot be used \(.*No such file or directory"):
+        append(store, decision(2, "b"))
+    store.close()
+
+
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"cannot be used .*: check path and permissions"):
         SqliteStore(tmp_path / "nowhere" / "log.db")
