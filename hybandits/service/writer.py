@@ -301,7 +301,7 @@ def refuse_ended(state: ModelState, store: log.Store) -> None:
     """Raise `StoreError` if the log was rotated."""
     if state.ended is not None:
         ended = f"The log {store.name} was rotated at row {state.row:,} and goes on in {state.ended}"
-        raise log.StoreError(f"{ended}: start servers with that --store.")
+        raise log.StoreError(f"{ended}: start servers with that --store, once rotate has ended.")
 
 
 class Pending:
