@@ -8,11 +8,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import hybandits
-from hybandits import FileError, Greedy, HyLinUCB, HyRan, LinUCB, Policy, SupLinUCB, Uniform
+from hybandits import FileError, Greedy, HyLinUCB, HyRan, HyThompson, LinUCB, Policy, SupLinUCB, Uniform
 from hybandits.policies.base import check_mergeable, check_receipts
+from hybandits.testing import ARMS, Page, fingerprint
 
 
 def test_load_finds_the_class_by_itself_and_a_class_loads_only_its_own(tmp_path: Path) -> None:
@@ -66,3 +68,19 @@ def test_an_id_that_is_known_as_another_type_is_pointed_out_once(kind: Callable[
         policy.learn("100", *row)
         policy.learn("100.0", *row)
     assert {100, "100", "100.0"} <= set(policy.arms)
+
+
+def test_frames_and_series_are_read_by_position() -> None:
+    page = Page(3, 2)
+    x, z = page.features()
+    frames = pd.DataFrame(x, columns=list("abc"), index=range(9, 4, -1)), pd.DataFrame(z)
+    plain, framed = (HyThompson(d1=3, d2=2, seed=0) for _ in range(2))
+    rewards = np.arange(5.0)
+    plain.learn_batch(ARMS, x, z, rewards)
+    framed.learn_batch(pd.Series(ARMS), *frames, pd.Series(rewards, index=range(5, 0, -1)))
+    choices = plain.choose(x, z, ARMS), framed.choose(*frames, pd.Series(ARMS))
+    assert choices[0] == choices[1]
+    i = choices[0].index
+    plain.learn(ARMS[i], x[i], z[i], 1.0)
+    framed.learn(ARMS[i], *(frame.iloc[i] for frame in frames), reward=pd.Series([1.0])[0])
+    assert fingerprint(plain) == fingerprint(framed)
