@@ -80,7 +80,7 @@ _SMALL_PROBLEM = (
     "else; every trial has contexts of its own."
 )
 _A_BELOW_B = (
-    "lies below 0. It is contradicted if the interval lies above 0 even with its error divided by the number of parts."
+    "lies below 0. It is contradicted if the interval lies above 0 after Bonferroni's correction for the claim's parts."
 )
 _ORDER = (
     f"The regrets of two policies at T are compared run by run and averaged per environment. A < B holds if the "

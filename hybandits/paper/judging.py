@@ -271,7 +271,7 @@ def judge_mean(
     """Judge whether a mean lies between two limits.
 
     `units` has the independent unit of every run. To contradict the claim, the interval must lie more than `margin`
-    outside, with its error divided by the number of the claim's `parts`.
+    outside, after Bonferroni's correction for so many `parts` of the claim.
     """
     usual, wide = (statistics.interval(values, units, level) for level in _levels(parts))
     return _judge_interval(usual, wide, above - margin, above, below, below + margin)
