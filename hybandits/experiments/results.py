@@ -86,7 +86,7 @@ def unit_table(unit: Unit, runs: Sequence[Run]) -> pa.Table:
             row["probe"] = list(experiment.probes)
         for name, values in (run.design or {}).items():
             bits = ARM_BITS if name in DESIGN_BY_ARM else BITS
-            row[name] = (values if name == "pulls" else rounded(values, bits)).tolist()
+            row[name] = (np.asarray(values) if name == "pulls" else rounded(values, bits)).tolist()
         rows.append(row)
     return _with_header(pa.Table.from_pylist(rows, schema=_schema(experiment)), unit.plain())
 
