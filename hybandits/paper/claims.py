@@ -184,7 +184,9 @@ CLAIMS: dict[str, Claim] = {
         "In every experiment and for every K, the largest regret at T of any run is compared with the proof's bound, "
         "with the theorem's lambda and gamma and with the largest diversity rho of any run, which makes the bound "
         "smallest. A part holds if T exceeds the burn-in and every run is below the bound. It is undecided if T does "
-        "not exceed the burn-in, since the theorem then says nothing. It does not hold if a run is above the bound. "
+        "not exceed the burn-in, since the theorem then says nothing. It does not hold if so few runs are below the "
+        f"bound that their probability is less than 1 - 4 delta (Clopper and Pearson, {LEVEL}, after Bonferroni's "
+        "correction). "
         "A bound is vacuous if it exceeds 2 (S1 + S2) T, which no regret can.",
     ),
     "8": Claim(
