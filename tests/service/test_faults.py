@@ -164,7 +164,7 @@ def test_a_fault_of_the_service_does_not_end_it(tmp_path: Path, monkeypatch: pyt
             patch.setattr(ModelState, "decide_batch", lambda *_: 1 / 0)
             _refused(_decide(web, "e"), "ZeroDivisionError")
         assert _decide(web, "e").status_code == 201
-        web.get("/v1/arms")  # the transaction of this comes after the row before was folded
+        web.get("/v1/arms")  # the transaction of this comes after the row before was applied
         with monkeypatch.context() as patch:
             patch.setattr(ModelState, "remember", lambda *_: 1 / 0)
             assert _decide(web, "f").status_code == 201, "its row is on disk"
@@ -188,7 +188,7 @@ class Flaky:
 
 
 @pytest.mark.parametrize("content", [FILE, CLICKS], ids=["at once", "with a window"])
-def test_folding_goes_on_where_it_was_broken_off(
+def test_applying_rows_goes_on_where_it_was_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: dict[str, object]
 ) -> None:
     clock = Clock()

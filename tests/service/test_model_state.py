@@ -1,4 +1,4 @@
-"""The model as a fold: the same bytes however a log is folded, and from snapshots."""
+"""The model of a log: the same bytes however its rows are split, and from snapshots."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def played(path: Path, content: dict[str, Any]) -> Writer:
 
 @pytest.mark.slow
 @MODES
-def test_a_log_gives_the_same_bytes_however_it_is_folded(tmp_path: Path, content: dict[str, Any]) -> None:
-    """Servers fold what has come since they last looked, which is another piece of the log for each."""
+def test_a_log_gives_the_same_bytes_however_its_rows_are_split(tmp_path: Path, content: dict[str, Any]) -> None:
+    """Servers apply the rows since their last transaction, which differ from server to server."""
     service, chance = played(tmp_path, content), random.Random(1)
     store, rows = service.store, list(service.store.rows(0))
 
