@@ -174,7 +174,7 @@ class Service(RuleBasedStateMachine):
 
     @precondition(lambda self: self.service.state.row > 1)
     @rule()
-    def fold_again(self) -> None:
+    def restore_again(self) -> None:
         again = ModelState.restored(self.service.store)
         assert {name: policy.to_bytes() for name, policy in again.policies.items()} == models(self.service)
 

@@ -125,7 +125,7 @@ def test_the_thread_closes_decisions_when_nobody_asks(tmp_path: Path) -> None:
 
 
 def test_a_model_that_was_changed_in_part_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second policy fails to learn what the first has learned: the log is right, and the next start learns from it."""
+    """The second policy fails to learn what the first has learned; the next start learns the log again."""
     content = {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1,noise=0.5"}]}
     service = writer(tmp_path, content)
     put(service, "a", "b")
