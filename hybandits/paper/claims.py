@@ -165,9 +165,9 @@ CLAIMS: dict[str, Claim] = {
         f"Clopper and Pearson, {LEVEL}",
         "sigma_max(Z_t) is measured at the probes. If T reaches the burn-in T_o, the claim holds if it is at most 1/2 "
         "at all probes from T_o on in so many trials that its probability is at least 1 - 4 delta at "
-        f"{LEVEL} confidence (Clopper and Pearson), and is contradicted if that probability is below. Up to T_o the "
-        "lemma promises nothing, so it is undecided whatever is seen. T_o is computed with the largest diversity rho "
-        f"measured, which makes it smallest. {_ONE_DRAW}",
+        f"{LEVEL} confidence (Clopper and Pearson), and is contradicted if that probability is below, after "
+        "Bonferroni's correction. Up to T_o the lemma promises nothing, so it is undecided whatever is seen. T_o is "
+        f"computed with the largest diversity rho measured, which makes it smallest. {_ONE_DRAW}",
         "The claim holds if sigma_max(Z_t) is at most 1/2 at all probes from T_o on in so many trials that its "
         f"probability is at least 1 - 4 delta = {1 - 4 * SMALL_DELTA:g} at {LEVEL} confidence (Clopper and Pearson), "
         "and is contradicted if that probability is below at the same confidence, after Bonferroni's correction. Where "
