@@ -130,13 +130,15 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
         try:
             return msgspec.convert(plain, cls)
         except msgspec.ValidationError as problem:
-            unknown = re.fullmatch(r"Object contains unknown field `(.*?)`(.*)", str(problem), re.DOTALL)
+            words, _, path = str(problem).partition(" - at `$.")
+            at = path and f"{path[:-1]}: "
+            unknown = re.fullmatch(r"Object contains unknown field `(.*)`", words, re.DOTALL)
             if unknown is None:
-                raise ValueError(str(problem)) from None
+                raise ValueError(at + words) from None
             known = {
                 name for kind in (cls, Side, Challenger, NumberRule, CategoryRule) for name in kind.__struct_fields__
             }
-            raise ValueError(f"unknown key {unknown[1]}{nearest(unknown[1], sorted(known))}{unknown[2]}") from None
+            raise ValueError(f"{at}unknown key {unknown[1]}{nearest(unknown[1], sorted(known))}") from None
 
     def with_seed(self) -> Self:
         """Return the bandit as its log begins: with a seed."""
