@@ -93,7 +93,7 @@ def forced_regret_figure(results: Results, protocol: str) -> Figure:
         size=(6.0, 1.4 + 0.3 * len(rows)),
         title=f"Regret that the diversity assumption forces, {cases.under(protocol)}",
         caption="Bars: T (E max (x·θ + z·β) - E max z·β), the least regret if x of the arm played had mean 0, "
-        f"estimated from {bounds.SAMPLED:,} candidates. A policy with less regret does not meet "
+        f"estimated from up to {bounds.SAMPLED:,} candidates each. A policy with less regret does not meet "
         "the assumption.",
         alt="Chart. " + "; ".join(
             f"{case.name}: forced {case.horizon * case.forced.mean:,.0f}, "
