@@ -11,7 +11,6 @@ import apsw
 import httpx
 import pytest
 
-from hybandits.service.access import Tokens
 from hybandits.service.commands import PutArm
 from hybandits.service.log import Closed, Decision, Store, StoreError, open_store
 from hybandits.service.model_state import ModelState
@@ -92,18 +91,6 @@ def test_a_disk_that_fails(
         assert _decide(web, "during").status_code == 201
         assert _decide(web, "before").status_code == 200
         _check(store, service, {"before", "during"})
-    store.close()
-
-
-def test_the_reason_is_for_those_with_the_token(tmp_path: Path, disk: Disk) -> None:
-    store = SqliteStore(tmp_path / "log.db", vfs=disk.name)
-    service = Writer(store, bandit(FILE))
-    token = "a-token-of-some-length"
-    with served(service, Tokens(token)) as web, disk.raising(apsw.FullError):
-        _refused(web.get("/readyz", headers={"authorization": f"Bearer {token}"}), "is full")
-        answer = web.get("/readyz")
-        _refused(answer, "Ask with the token for the reason")
-        assert "log.db" not in answer.text
     store.close()
 
 

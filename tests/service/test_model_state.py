@@ -107,6 +107,17 @@ def test_a_start_with_a_snapshot_reads_only_what_came_after_it(tmp_path: Path, m
     assert read == [1, 102], "what the log begins with, and what came after the snapshot"
 
 
+def test_a_snapshot_of_another_fingerprint_is_not_used(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    decide(service, "e")
+    snapshot = service.state.snapshot()
+    service.store.keep_snapshot(snapshot._replace(fingerprint="elsewhere"))
+    assert ModelState.restored(service.store).resumed == 0
+    service.store.keep_snapshot(snapshot)
+    assert ModelState.restored(service.store).resumed == snapshot.row
+
+
 def test_a_reward_is_learned_though_its_decision_leaves_memory_among_the_same_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

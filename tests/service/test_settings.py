@@ -31,6 +31,11 @@ def test_plain_values_give_the_same_bandit_again() -> None:
     assert again.make("bold").to_bytes() == one.make("bold").to_bytes()
 
 
+def test_policies_of_one_bandit_draw_different_numbers() -> None:
+    one = bandit(policy="HyThompson", challengers=[{"name": "twin", "policy": "HyThompson"}])
+    assert one.make("live").to_bytes() == one.make("live").to_bytes() != one.make("twin").to_bytes()
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
