@@ -133,7 +133,7 @@ class SqliteStore(Store):
         if pages < self._pages:  # it was reset
             self._pages = 0
         if pages >= self._pages + CHECKPOINT_PAGES:
-            if self._copier is None:
+            if self._copier is None or not self._copier.is_alive():  # it ends if the disk fails as it connects
                 self._copier = threading.Thread(target=self._copy, name="hybandits checkpoints", daemon=True)
                 self._copier.start()
             self._pages = pages
