@@ -251,8 +251,8 @@ def describe_sensitivity(results: Results) -> str:
         if along := [v for each in by_setting for (_, parameter), v in each.items() if parameter == "gamma"]:
             best, starts = [least(variants).value for variants in along], [covers_from(variants) for variants in along]
             known = [start for start in starts if start is not None]
-            some = "" if len(known) == len(starts) else f" in {len(known)} of {len(starts)} cases"
-            covering = f"from {number_range(known)} times gamma on{some}" if known else "with none of these factors"
+            share = "" if len(known) == len(starts) else f" in {len(known)} of {len(starts)} cases"
+            covering = f"from {number_range(known)} times gamma on{share}" if known else "with none of these factors"
             below = sum(start is None or value < start for value, start in zip(best, starts, strict=True))
             clauses.append(
                 f"under the {protocol} protocol regret is least with {number_range(best)} times gamma, and the "

@@ -70,9 +70,9 @@ def test_combinations_tell_the_coefficient_the_truth_about_the_world() -> None:
             _, gamma, ridge = (part.split()[0] for part in entry.name.split(", "))
             ridges = {"released": 0.1, "written": 100.0 if entry.policy == "HyLinUCB" else 1.0}
             assert policy.ridge == ridges[ridge]
-            told: dict[str, Any] = {"noise": record.noise, "bound": bounds}
+            known: dict[str, Any] = {"noise": record.noise, "bound": bounds}
             expected = (
-                SelfNormalised(**told)
+                SelfNormalised(**known)
                 if gamma == "released"
                 else AsWritten(horizon=30_000, arms=100, bound=max(bounds))
             )
@@ -81,17 +81,17 @@ def test_combinations_tell_the_coefficient_the_truth_about_the_world() -> None:
 
 def test_courses_have_the_variants_in_which_one_parameter_differs() -> None:
     outcome = of_one_setting("written")
-    found = courses(outcome)
-    assert set(found) == {(policy, parameter) for policy in paper.PAPER_POLICIES for parameter in sensitivity.VALUES}
-    values = {parameter: [v.value for v in found["HyLinUCB", parameter]] for parameter in sensitivity.VALUES}
+    along = courses(outcome)
+    assert set(along) == {(policy, parameter) for policy in paper.PAPER_POLICIES for parameter in sensitivity.VALUES}
+    values = {parameter: [v.value for v in along["HyLinUCB", parameter]] for parameter in sensitivity.VALUES}
     assert values == {"gamma": [0.01, 0.1, 1.0], "lambda": [0.1, 1.0, 10.0, 25.0], "delta": [0.01, 0.1]}
-    assert [v.value for v in found["LinUCB", "lambda"]] == [0.1, 1.0, 10.0]
-    best = least(found["HyLinUCB", "gamma"])
+    assert [v.value for v in along["LinUCB", "lambda"]] == [0.1, 1.0, 10.0]
+    best = least(along["HyLinUCB", "gamma"])
     runs = outcome.final("HyLinUCB, gamma x 0.01")
     assert_allclose(best[:6], (0.01, runs.mean(), runs.min(), runs.max(), 1.2, 0.5))
     assert not best.covers
-    assert covers_from(found["HyLinUCB", "gamma"]) == 0.1
-    assert covers_from(found["LinUCB", "gamma"]) == 0.01
+    assert covers_from(along["HyLinUCB", "gamma"]) == 0.1
+    assert covers_from(along["LinUCB", "gamma"]) == 0.01
     assert covers_from([best]) is None
 
 

@@ -55,5 +55,5 @@ def test_the_page_and_its_opening_have_the_verdict() -> None:
 
 
 def test_without_diversity_experiments_nothing_is_shown() -> None:
-    found = diversity_findings(replace(results(), outcomes={}))
-    assert (found.root, found.growth, found.ridges, found.assumption, found.moments) == (None, None, "", "", [])
+    none = diversity_findings(replace(results(), outcomes={}))
+    assert (none.root, none.growth, none.ridges, none.assumption, none.moments) == (None, None, "", "", [])

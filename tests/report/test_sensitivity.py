@@ -22,11 +22,11 @@ def test_every_variant_is_drawn_with_its_regret_and_coverage(tmp_path: Path) -> 
     figure = sensitivity_figure(as_results(outcome), "written")
     assert "HyLinUCB: least regret with 0.01 times gamma, covering from 0.1 times gamma on" in figure.alt
     rows = list(csv.DictReader(write_figure(figure, tmp_path, PAPER_POLICIES).files[2].read_text().splitlines()))
-    found = courses(outcome)
-    assert len(rows) == sum(map(len, found.values()))
+    along = courses(outcome)
+    assert len(rows) == sum(map(len, along.values()))
     for row in rows:
         (parameter,) = (name for name in VALUES if row["panel"].endswith(f": {name}"))
-        (variant,) = (each for each in found[row["curve"], parameter] if each.value == float(row["x"]))
+        (variant,) = (each for each in along[row["curve"], parameter] if each.value == float(row["x"]))
         assert float(row["mean"]) == pytest.approx(variant.mean, rel=1e-3)
         assert float(row["error / gamma"]) == pytest.approx(variant.ellipsoid, rel=1e-3)
 
