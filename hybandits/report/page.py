@@ -37,7 +37,7 @@ def write_report(results: Results, verdicts: Sequence[Verdict], *, workers: int 
     out = results.folder / "report"
     summary = tables.summary_of(results, verdicts, rows, read_outs)
     texts = {
-        out / "summary.json": json.dumps(summary, indent=1, allow_nan=False) + "\n",
+        out / "summary.json": json.dumps(summary, allow_nan=False) + "\n",
         out / "index.html": page_of(results, drawn, verdicts, rows, read_outs),
     }
     for e in (outcome.experiment for outcome in results.outcomes.values()):
