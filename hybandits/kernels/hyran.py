@@ -34,17 +34,27 @@ def add_row(slot, x, z, target, shared, own):
 
 @kernel
 def factor(block, ridge):
-    """Turn [A | C] into [R | R^-T C] in place, with A + ridge I = R'R."""
+    """Turn [A | C] into [R | R^-T C] in place, with A + ridge I = R'R.
+
+    Rows below four finished ones are updated by the four at once, in their order: the same bits, and fewer stores.
+    """
     d, n = block.shape
-    for k in range(d):
-        root = math.sqrt(block[k, k] + ridge)
-        block[k, k] = root
-        for j in range(k + 1, n):
-            block[k, j] /= root
-        for i in range(k + 1, d):
-            t = block[k, i]
+    for first in range(0, d, 4):
+        last = min(first + 4, d)
+        for k in range(first, last):
+            root = math.sqrt(block[k, k] + ridge)
+            block[k, k] = root
+            for j in range(k + 1, n):
+                block[k, j] /= root
+            for i in range(k + 1, last):
+                t = block[k, i]
+                for j in range(i, n):
+                    block[i, j] -= t * block[k, j]
+        for i in range(last, d):
+            t0, t1, t2, t3 = block[first, i], block[first + 1, i], block[first + 2, i], block[first + 3, i]
             for j in range(i, n):
-                block[i, j] -= t * block[k, j]
+                value = block[i, j] - t0 * block[first, j] - t1 * block[first + 1, j]
+                block[i, j] = value - t2 * block[first + 2, j] - t3 * block[first + 3, j]
 
 
 @kernel
