@@ -267,8 +267,8 @@ def _run(soak: LearnedSoak, say: Callable[[str], None]) -> LearnedOutcome:
     estimator.refresh()
     state, features = estimator.models[0].state, estimator.models[0].arrays.features
     ours = Settings(
-        mpmath.mpf(float(state.sigma2)), mpmath.mpf(float(state.s1)),
-        [mpmath.mpf(float(each)) for each in features["s2"][d1:]], mpmath.mpf(float(state.sm)),
+        mpmath.mpf(float(state.sigma2)), mpmath.mpf(float(features["scale"][0])),
+        [mpmath.mpf(float(each)) for each in features["s2"][d1:]], mpmath.mpf(float(features["scale"][d1])),
     )  # fmt: skip
     dense = Dense(sums, [*size_x, *size_z])
     at, m = dense.settle(ours)

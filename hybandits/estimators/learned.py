@@ -13,6 +13,7 @@ from hybandits.estimators.inputs import checked_feedback, not_finite
 from hybandits.estimators.policy_file import FileError, put_back
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.estimators.ridge import OnlineEstimator, are_sound, beta_of, diagonal_of, theta_of
+from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow, empirical_bayes, evidence, memories
 
@@ -37,6 +38,27 @@ LONGEST = 2.0
 """The furthest that the acceleration may go beyond a step, in natural logarithms."""
 
 
+Groups = tuple[tuple[int, ...] | None, tuple[int, ...] | None]
+"""The group of every feature of x and of z; None if all are in one."""
+
+
+class LearnedGroup(NamedTuple):
+    """Scales of the features that are in one group, in the units of the reward, for features of unit size."""
+
+    part: Literal["x", "z"]
+    group: int
+    """Its number in the `groups` of the policy, 0 if they were left out."""
+    columns: tuple[int, ...]
+    """The columns of x or z."""
+    scale: float
+    """Of x: the prior standard deviation of the shared parameters, NaN if no feature of the group has ever changed. Of
+    z: how much the arms' own vary from arm to arm."""
+    mean_scale: float
+    """Of z: the prior standard deviation of the arms' common mean, NaN if no feature has ever changed. NaN for x."""
+    effective_parameters: float
+    """The number of its parameters that the rewards determine, those of all arms and their common mean included."""
+
+
 class LearnedSettings(NamedTuple):
     """Noise and scales that a policy has learned."""
 
@@ -52,6 +74,8 @@ class LearnedSettings(NamedTuple):
     """The number of parameters that the rewards determine; the others are determined by the prior."""
     evidence: float
     """The log density of all rewards learned, at these settings."""
+    groups: tuple[LearnedGroup, ...]
+    """The groups of features of x, then of z."""
 
 
 class Moments(NamedTuple):
@@ -65,6 +89,31 @@ class Moments(NamedTuple):
     sums: FloatArray
     mean: float
     spread: float
+
+
+def checked_groups(groups: Any, d1: int, d2: int) -> Groups | None:
+    """Return groups as tuples; raise an error unless they are one whole number for every column of x and of z."""
+    if groups is None:
+        return None
+    remedy = "pass groups=(x_groups, z_groups) with one whole number for each column, or None for one group of all"
+    try:
+        parts = list(groups)
+        given = [None if part is None else np.asarray(part).tolist() for part in parts]
+    except TypeError:
+        raise TypeError(f"groups must be a pair of lists, got {checks.short(groups)}: {remedy}") from None
+    if len(parts) != 2:
+        raise ValueError(f"groups must have two parts, got {len(parts)}: {remedy}")
+    for name, d, part in zip("xz", (d1, d2), given, strict=True):
+        if part is None:
+            continue
+        if not isinstance(part, list) or len(part) != d:
+            size = len(part) if isinstance(part, list) else checks.short(part)
+            raise ValueError(f"groups has {size} groups for the {d} columns of {name}: {remedy}")
+        for k, number in enumerate(part):
+            if type(number) is not int:
+                raise TypeError(f"the group of {name}[{k}] is {number!r}, which is not a whole number: {remedy}")
+    x_groups, z_groups = (None if part is None else tuple(part) for part in given)
+    return x_groups, z_groups
 
 
 def fixed_point(step: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
@@ -106,8 +155,13 @@ class LearnedModel:
     flat: tuple[np.ndarray, ...]
     """The arrays without names, which Numba unpacks three times faster."""
 
-    def __init__(self, d1: int, d2: int, noise: float | None, memory: float | None) -> None:
+    def __init__(
+        self, d1: int, d2: int, noise: float | None, memory: float | None, groups: Groups | None = None
+    ) -> None:
         self.d1, self.d2 = d1, d2
+        x_groups, z_groups = groups or (None, None)
+        named = [*(("x", group) for group in x_groups or d1 * [0]), *(("z", group) for group in z_groups or d2 * [0])]
+        self.groups = list(dict.fromkeys(named))
         self.fixed_noise = noise is not None
         indices, numbers, p = np.zeros(0, np.int64), np.zeros(0), d1 + d2
         shared, both = arrow.factor_size(d1, 0), arrow.factor_size(p, 0)
@@ -126,6 +180,7 @@ class LearnedModel:
         state.next, state.constant = 1, p
         state.rate = 0.0 if memory is None else 1.0 / memory
         state.sigma2 = 0.0 if noise is None else noise * noise
+        features["group"] = [self.groups.index(each) for each in named]
         features["unknown"] = 1
         features["ridge"] = evidence.UNINFORMED
         self.reserve(1)
@@ -231,27 +286,45 @@ class LearnedModel:
         """The settings in use, with the evidence for them; None while there are none."""
         if not self.ready:
             return None
-        state = self._explained().state[0]
+        arrays, known, own_known = self._explained()
+        state = arrays.state[0]
         ridges = self.arrays.features["ridge"]
         scales: FloatArray = np.where(ridges == evidence.UNINFORMED, np.nan, self.noise / np.sqrt(ridges))
+        groups = tuple(self._group(place, known, own_known) for place in range(len(self.groups)))
         return LearnedSettings(
             self.noise, scales[: self.d1], scales[self.d1 :], self.common_mean, float(state.parameters),
-            float(state.evidence),
+            float(state.evidence), groups,
         )  # fmt: skip
+
+    def _group(self, place: int, known: FloatArray, own_known: FloatArray) -> LearnedGroup:
+        """Return a group, given the effective parameters of theta and m in each, and of each of the arms' own."""
+        part, number = self.groups[place]
+        features = self.arrays.features
+        (members,) = np.nonzero(features["group"] == place)
+        varied = features["varied"][members].any()
+        scale = math.sqrt(features["scale"][members[0]]) if varied else math.nan
+        if part == "x":
+            return LearnedGroup("x", number, tuple(members.tolist()), scale, math.nan, float(known[place]))
+        columns = members - self.d1
+        own = math.sqrt(features["s2"][members].mean())
+        total = float(known[place] + own_known[columns].sum())
+        return LearnedGroup("z", number, tuple(columns.tolist()), own, scale, total)
 
     def evidence_for(self, sigma2: float) -> float:
         """The log evidence for the present scales at this sigma^2."""
-        return float(self._explained(sigma2).state[0].evidence)
+        return float(self._explained(sigma2)[0].state[0].evidence)
 
-    def _explained(self, sigma2: float | None = None) -> evidence.Model:
-        """Copies of the arrays after a step, with the evidence for the present settings or another sigma^2."""
+    def _explained(self, sigma2: float | None = None) -> tuple[evidence.Model, FloatArray, FloatArray]:
+        """Copies of the arrays after a step, with the evidence for the present settings or another sigma^2.
+
+        With them come the effective numbers of parameters that `evidence.step` returns.
+        """
         probe = self.copy() if self.state.clock > 0.0 else self
         probe.fade_all()
         arrays = probe._with_own_settings()
         if sigma2 is not None:
             arrays.state[0].sigma2 = sigma2
-        probe._step(arrays)
-        return arrays
+        return arrays, *probe._step(arrays)
 
     def _with_own_settings(self) -> evidence.Model:
         """The same data with a copy of everything that a step changes."""
@@ -260,9 +333,12 @@ class LearnedModel:
             state=arrays.state.copy(), features=arrays.features.copy(), mean_spread=arrays.mean_spread.copy()
         )
 
-    def _step(self, arrays: evidence.Model) -> None:
+    def _step(self, arrays: evidence.Model) -> tuple[FloatArray, FloatArray]:
         """One fixed-point step over all arms; their data are up to date."""
-        evidence.step(self.in_order, self.d1, self.d2, arrays, 0.0, self.fixed_noise)
+        known: tuple[FloatArray, FloatArray] = evidence.step(
+            self.in_order, self.d1, self.d2, arrays, 0.0, self.fixed_noise
+        )
+        return known
 
     def fade(self, rows: float) -> None:
         """Age everything that has been learned by so many rows."""
@@ -282,24 +358,34 @@ class LearnedModel:
             return
         self.fade_all()
         arrays = self._with_own_settings()
-        state = arrays.state[0]
-        own = [(feature, "s2") for feature in arrays.features[self.d1 :]]
-        learned: list[tuple[Any, str]] = [(state, "s1"), (state, "sm"), *own]
+        state, features = arrays.state[0], arrays.features
+        groups = [features["group"] == place for place in range(len(self.groups))]
+        features["scale"] = features["s2"] = 0.0  # whatever is 0 begins at its centre
         if not self.fixed_noise:
-            learned.insert(0, (state, "sigma2"))
-        for record, name in learned:
-            record[name] = 0.0  # whatever is 0 begins at its centre
+            state.sigma2 = 0.0
         self._step(arrays)
-        scales = [(record, name) for record, name in learned if record[name] > 0.0]
+        own = slice(self.d1, None)
         unit = 2.0 ** np.frexp(state.squares)[1]  # a power of two, so that units do not matter to the bit
 
+        def scales() -> FloatArray:
+            of_groups = [features["scale"][group][0] for group in groups]
+            first = [] if self.fixed_noise else [state.sigma2]
+            return np.array([*first, *of_groups, *features["s2"][own]])
+
+        known = scales() > 0.0
+
         def logarithms() -> FloatArray:
-            values: FloatArray = np.log(np.array([record[name] for record, name in scales]) / unit)
+            values: FloatArray = np.log(scales()[known] / unit)
             return values
 
         def put(values: FloatArray) -> None:
-            for (record, name), value in zip(scales, unit * np.exp(values), strict=True):
-                record[name] = value
+            after = scales()
+            after[known] = unit * np.exp(values)
+            if not self.fixed_noise:
+                state.sigma2, after = after[0], after[1:]
+            for group, scale in zip(groups, after, strict=False):
+                features["scale"][group] = scale
+            features["s2"][own] = after[len(groups) :]
 
         def step(values: FloatArray) -> FloatArray:
             put(values)
@@ -420,7 +506,7 @@ class LearnedModel:
 
     def put_back(self, arrays: dict[str, np.ndarray], rounds: int) -> None:
         """Restore the arrays of `blocks` in a new model; raise FileError if the parts do not fit together."""
-        n = len(arrays["arms_pulls"])
+        n, groups = len(arrays["arms_pulls"]), self.arrays.features["group"].copy()
         self.reserve(max(n, 1))
         by_slot, others = self._named()
         for name, array in (by_slot | others).items():
@@ -429,6 +515,8 @@ class LearnedModel:
         arms, state = self.arrays.arms, self.state
         arms.place[:] = np.arange(-1, n - 1)
         arms.order[: n - 1] = np.arange(1, n)
+        if (self.arrays.features["group"] != groups).any():
+            raise FileError("the groups of the features are not the policy's: the file is corrupt")
         diagonal = by_slot["data_arm"][:, diagonal_of(self.d2, self.d1)]
         arms.rank[:] = (diagonal != 0.0).sum(axis=1)
         if (
@@ -457,6 +545,9 @@ class LearnedRidge(OnlineEstimator):
         there are three models: one that never forgets, and memories of 16 P and 4 P rows, where
         P = d1 + d2 x (arms that have learned) is the number of parameters. Weights say how well each has predicted,
         see `kernels/memories.py`. What is read (`score`, `theta`, `beta`, settings) is that of the heaviest model.
+    groups : pair of sequences of int, optional
+        The group of every column of x, and of z. Parameters of one group have a scale of their own. By default all
+        columns of x are in one group, and so are those of z.
 
     Attributes
     ----------
@@ -473,12 +564,14 @@ class LearnedRidge(OnlineEstimator):
         d2: int,
         noise: float | None = None,
         memory: float | Literal["auto"] | None = None,
+        groups: Any = None,
     ) -> None:
         super().__init__(d1, d2)
-        self.settings = {"noise": noise, "memory": memory}
+        groups = checked_groups(groups, self.d1, self.d2)
+        self.settings = {"noise": noise, "memory": memory, "groups": groups}
         count, rows = (memories.MODELS, None) if memory == AUTO else (1, memory)
         self.weights: FloatArray = np.array([*memories.SHARES, 0.0] if count > 1 else [])
-        self.models = tuple(LearnedModel(self.d1, self.d2, noise, rows) for _ in range(count))
+        self.models = tuple(LearnedModel(self.d1, self.d2, noise, rows, groups) for _ in range(count))
         if count > 1:
             memories.set_memories(self.d1, self.d2, self.arrays)
         self._grow(1)
@@ -610,6 +703,9 @@ class LearnedRidge(OnlineEstimator):
         return all(are_sound(*model.arrays.posterior[:4], self._used, self.d1, self.d2) for model in self.models)
 
     def _take_in(self, other: Self) -> None:
+        mine, theirs = (each.models[0].arrays.features["group"] for each in (self, other))
+        if (mine != theirs).any():
+            raise ValueError("cannot merge estimators with different groups: construct both alike")
         owner = {slot: arm for arm, slot in other.learned.items()}
         slots = [(self.slot_for(owner[source]), source) for source in other.models[0].in_order.tolist()]
         for model in self.models:

@@ -16,7 +16,7 @@ Packed = tuple[dict[str, Any], dict[str, np.ndarray]]
 """A policy or a part of one, as saved: a header that JSON can hold, and plain arrays."""
 
 FORMAT = "hybandits-policy"
-VERSION = 6
+VERSION = 7
 
 
 class FileError(ValueError):

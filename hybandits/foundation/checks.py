@@ -22,10 +22,10 @@ FLOAT64 = np.dtype(np.float64)
 _ndarray = np.ndarray
 
 
-def short(value: object) -> str:
+def short(value: object, most: int = 60) -> str:
     """Return the value's repr, shortened to fit an error message."""
     text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def nearest(wrong: object, right: Iterable[str]) -> str:

@@ -480,18 +480,38 @@ def marginalise(slot, d1, d2, model):
 
 
 @kernel
-def make_usual(values, first, features, variance, extra):
+def variance_of_unknown(k, d1, state, features):
+    """The prior variance of a parameter of which nothing is known, for a feature of unit size.
+
+    That of others of the group, s1 or s2 + s_m, or the rewards' mean square if there are none.
+    """
+    total = features[k].scale
+    if k >= d1:
+        count = 0.0
+        for j in range(d1, features.shape[0]):
+            count += features[j].group == features[k].group
+        for j in range(d1, features.shape[0]):
+            if features[j].group == features[k].group:
+                total += features[j].s2 / count
+    return total if total > 0.0 else state.squares / state.weight
+
+
+@kernel
+def make_usual(values, first, d1, state, features, extra):
     """The features, with those that never changed as usual; extra_i += the variance that this adds for candidate i.
 
-    The parameter of such a feature has this variance, for features of unit size. The size is that of the usual value
-    or, where that is 0, of the candidate's own: so units do not matter.
+    The size of such a feature is that of the usual value or, where that is 0, of the candidate's own: so units do not
+    matter.
     """
     known = values.copy()
     for k in range(values.shape[1]):
         c = features[first + k].usual
         if features[first + k].unknown == 1:
+            variance = -1.0
             for i in range(values.shape[0]):
                 if differs(values[i, k], c):
+                    if variance < 0.0:
+                        variance = variance_of_unknown(first + k, d1, state, features)
                     ratio = (values[i, k] - c) / (c if c != 0.0 else values[i, k])
                     extra[i] += ratio * ratio * variance
                 known[i, k] = c
@@ -502,18 +522,12 @@ def make_usual(values, first, features, variance, extra):
 def as_known(x, z, state, features):
     """x and z with features that never changed as usual, and each candidate's additional variance in units of sigma^2.
 
-    Where a candidate differs in such a feature, the variance of its mean grows by that of other parameters of the kind,
-    s1 or s2 + s_m, or by the rewards' mean square if there are none.
+    Where a candidate differs in such a feature, the variance of its mean grows by `variance_of_unknown`.
     """
     n, d1 = x.shape
-    d2 = z.shape[1]
-    v = state.squares / state.weight
-    of_beta = state.sm
-    for k in range(d2):
-        of_beta += features[d1 + k].s2 / d2
     extra = np.zeros(n)
-    known_x = make_usual(x, 0 * d1, features, state.s1 if state.s1 > 0.0 else v, extra)
-    known_z = make_usual(z, d1, features, of_beta if of_beta > 0.0 else v, extra)
+    known_x = make_usual(x, 0 * d1, d1, state, features, extra)
+    known_z = make_usual(z, d1, d1, state, features, extra)
     for i in range(n):
         extra[i] = min(extra[i] / state.sigma2_in_use, LIMIT)
     return known_x, known_z, extra

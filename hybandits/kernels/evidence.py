@@ -1,6 +1,7 @@
 """One empirical Bayes step: settings that make the rewards more likely (noise, scales and the common mean of arms).
 
-The model (w_k: the mean square of feature k over the rows in which it is not 0)
+The model (w_k: the mean square of feature k over the rows in which it is not 0; s1 and s_m: one for each group of
+features of x and of z)
 
     r = x.theta + z.beta_i + noise,        noise ~ N(0, sigma^2)
     theta_k ~ N(0, s1 / w_k),    beta_ik ~ N(m_k, s2_k / w_k),    m_k ~ N(0, s_m / w_k)
@@ -23,17 +24,16 @@ from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import factor_size, invert_triangle, reflect_rows, unpacked
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, store4, sum4
 
-_VARIANCES = ["sigma2", "s1", "sm"]
 _SUMS = ["residual", "mean_reward", "spread", "squares", "log_det_dropped", "weight", "rate", "clock"]
 _RESULTS = ["evidence", "parameters", "sigma2_in_use"]
 _COUNTS = ["rows", "next", "due", "phase", "cursor", "end", "arms", "refreshes", "ready", "constant"]
 
 STATE = np.dtype(
-    (np.record, [(name, "f8") for name in (*_VARIANCES, *_SUMS, *_RESULTS)] + [(name, "i8") for name in _COUNTS])
+    (np.record, [(name, "f8") for name in ("sigma2", *_SUMS, *_RESULTS)] + [(name, "i8") for name in _COUNTS])
 )
 """The scalars of a model.
 
-- sigma2, s1, sm: the scales, as of the last step
+- sigma2: the variance of the noise, as of the last step
 - residual: the squares that no factor explains
 - mean_reward, spread, squares: the rewards' mean, and the sums of their squared deviations and of their squares
 - log_det_dropped: log |C C'| of all arms that were dropped
@@ -48,19 +48,24 @@ STATE = np.dtype(
 - constant: features that have never changed, as of the last refresh
 """
 
+_COUNTED = ["seen", "squares", "usual", "ridge"]
+_MARKS = ["varied", "unknown", "group"]
+_LEARNED = ["scale", "s2", "m", "m_in_use", "dropped_squares", "dropped_count"]
+
 FEATURE = np.dtype(
     (
         np.record,
-        [("seen", "f8"), ("squares", "f8"), ("usual", "f8"), ("ridge", "f8"), ("varied", "i8"), ("unknown", "i8"),
-         ("s2", "f8"), ("m", "f8"), ("m_in_use", "f8"), ("dropped_squares", "f8"), ("dropped_count", "f8")],
+        [(name, "f8") for name in _COUNTED] + [(name, "i8") for name in _MARKS] + [(name, "f8") for name in _LEARNED],
     )
-)  # fmt: skip
+)
 """Statistics and settings of each feature of x, then of z.
 
 - seen, squares: the number of rows in which it was not 0, and its sum of squares, by weight
 - usual, varied: its value in the first row, 1 if it has ever differed
 - ridge, unknown: its ridge in the posterior factors, 1 if it had not changed when they were built
-- s2, m, m_in_use: of z only: the scale and the common mean as of the last step, and the mean in the posterior factors
+- group, scale: its group (those of x are numbered first, then those of z), and the group's s1 or s_m as of the last
+  step
+- s2, m, m_in_use: of z only: s2_k and the common mean as of the last step, and the mean in the posterior factors
 - dropped_squares, dropped_count: of z only: w_k delta_ik^2 and gamma_2k, summed over arms that were dropped
 """
 
@@ -133,6 +138,8 @@ LEAST_ERRORS = 1e-3
 Without it the noise would go to 0 where parameters can explain the few rewards exactly."""
 FLOOR_SCALE, CEILING_SCALE = 1e-8, 1e12
 """Bounds of the variances of parameters, in units of their centres."""
+MOST_NEWTON, LONGEST = 100, 4.0
+"""The number of Newton's steps towards a centre, and the longest, in natural logarithms."""
 UNINFORMED = 2.0**500
 """The ridge of a feature whose parameter stays 0, whatever the feature's units."""
 
@@ -254,12 +261,10 @@ def start_at(centre, state, features, d1):
     c_sigma, c_1, c_2, c_m = centre
     if state.sigma2 == 0.0:
         state.sigma2 = c_sigma
-    if state.s1 == 0.0:
-        state.s1 = c_1
-    if state.sm == 0.0:
-        state.sm = c_m
-    for k in range(d1, features.shape[0]):
-        if features[k].s2 == 0.0:
+    for k in range(features.shape[0]):
+        if features[k].scale == 0.0:
+            features[k].scale = c_1 if k < d1 else c_m
+        if k >= d1 and features[k].s2 == 0.0:
             features[k].s2 = c_2
 
 
@@ -277,7 +282,7 @@ def set_ridges(state, features, d1, ridge, g):
         w = weight_of(feature)
         common = UNINFORMED
         if k == intercept or not constant[k]:
-            common = ridge_of(sigma2, w, v if k == intercept else (state.s1 if k < d1 else state.sm))
+            common = ridge_of(sigma2, w, v if k == intercept else feature.scale)
         if k < d1:
             ridge[k] = common
         else:
@@ -475,23 +480,24 @@ def posterior_of_shared(d1, d2, model, whitened, prior):
 
 @kernel
 def moments_of_shared(d1, features, constant, prior, u, columns):
-    """The effective numbers of parameters of constant features, theta and m; the weighted squares of theta and m."""
+    """The effective numbers of parameters of constant features, and of other entries of theta and m, in each group; and
+    the weighted squares of these entries."""
     p = u.shape[0]
-    gamma_0 = 0.0
-    gammas = np.zeros(2)
-    squares = np.zeros(2)
+    _, count = groups_of(features, 0 * p, p)
+    fixed = np.zeros(count)
+    gammas = np.zeros(count)
+    squares = np.zeros(count)
     for k in range(p):
         width = 0.0
         for i in range(k, p):
             width += columns[k, i] * columns[k, i]
         gamma = max(0.0, 1.0 - prior[k] * width)
         if constant[k]:
-            gamma_0 += gamma
+            fixed[features[k].group] += gamma
         else:
-            kind = 0 if k < d1 else 1
-            gammas[kind] += gamma
-            squares[kind] += weight_of(features[k]) * u[k] * u[k]
-    return gamma_0, gammas[0], gammas[1], squares[0], squares[1]
+            gammas[features[k].group] += gamma
+            squares[features[k].group] += weight_of(features[k]) * u[k] * u[k]
+    return fixed, gammas, squares
 
 
 @kernel
@@ -535,19 +541,103 @@ def moments_of_own(slots, d1, d2, data, features, whitened, b, u, columns, error
 
 
 @kernel
+def groups_of(features, first, last):
+    """The lowest group of the features first..last-1 and how many there are, numbered one after another."""
+    if first == last:
+        return 0, 0
+    low = features[first].group
+    high = low
+    for k in range(first, last):
+        low = min(low, features[k].group)
+        high = max(high, features[k].group)
+    return low, high + 1 - low
+
+
+@kernel
+def center_of(scales, first):
+    """The centre c of the scales of several groups, which is itself drawn to `first`; of one group it is `first`.
+
+    With half-Cauchy priors of median sqrt(c) on the roots of the scales and one of median sqrt(first) on that of c, the
+    density of log c is largest where
+
+        sum_g (c - s_g) / (c + s_g) + (c - first) / (c + first) = 0.
+
+    The left side grows with log c; Newton's steps are kept between bounds, and units do not matter to the bit.
+    """
+    count = scales.shape[0]
+    c = first
+    if count < 2:
+        return c
+    low = first
+    high = first
+    for s in scales:
+        low = min(low, s)
+        high = max(high, s)
+    for _ in range(MOST_NEWTON):
+        value = (c - first) / (c + first)
+        slope = 2.0 * c * first / ((c + first) * (c + first))
+        for s in scales:
+            value += (c - s) / (c + s)
+            slope += 2.0 * c * s / ((c + s) * (c + s))
+        if abs(value) <= 1e-14 * count:
+            break
+        if value > 0.0:
+            high = c
+        else:
+            low = c
+        c *= math.exp(min(max(-value / slope, -LONGEST), LONGEST))
+        if not low < c < high:
+            c = math.sqrt(low) * math.sqrt(high)
+    return c
+
+
+@kernel
+def set_group_scales(features, first, last, constant, gammas, squares, centre):
+    """The scale of every group of the features first..last-1: s1 of groups of x, s_m of groups of z.
+
+    A group of which nothing is known gets the centre of the others.
+    """
+    group, count = groups_of(features, first, last)
+    known = np.zeros(count, np.bool_)
+    scales = np.empty(count)
+    for k in range(first, last):
+        scales[features[k].group - group] = features[k].scale
+        if features[k].seen > 0 and not constant[k]:
+            known[features[k].group - group] = True
+    c = center_of(scales[known], centre) if count > 1 else centre
+    for g in range(count):
+        scales[g] = bounded(half_cauchy(squares[group + g], gammas[group + g], scales[g], c), centre)
+        if count > 1 and not known[g]:
+            scales[g] = c
+    for k in range(first, last):
+        features[k].scale = scales[features[k].group - group]
+
+
+@kernel
 def set_own_scales(features, d1, gamma, squares, c_2):
-    """s2 of every feature of z, drawn to the scale that they have in common."""
+    """s2 of every feature of z, drawn to the scale that its group has in common, this to the centre of groups."""
     d2 = gamma.shape[0]
-    mean = 0.0
+    first, count = groups_of(features, d1, d1 + d2)
+    sizes = np.zeros(count)
+    means = np.zeros(count)
+    all_squares = np.zeros(count)
+    all_gamma = np.zeros(count)
+    for k in range(d2):
+        sizes[features[d1 + k].group - first] += 1.0
     for k in range(d2):
         feature = features[d1 + k]
-        mean += feature.s2 / d2
+        g = feature.group - first
         squares[k] += feature.dropped_squares
         gamma[k] += feature.dropped_count
-    common = bounded(half_cauchy(squares.sum(), gamma.sum(), mean, c_2), c_2)
+        means[g] += feature.s2 / sizes[g]
+        all_squares[g] += squares[k]
+        all_gamma[g] += gamma[k]
+    c = center_of(means, c_2)
+    for g in range(count):
+        means[g] = bounded(half_cauchy(all_squares[g], all_gamma[g], means[g], c), c_2)
     for k in range(d2):
         feature = features[d1 + k]
-        feature.s2 = bounded(half_cauchy(squares[k], gamma[k], feature.s2, common), c_2)
+        feature.s2 = bounded(half_cauchy(squares[k], gamma[k], feature.s2, means[feature.group - first]), c_2)
 
 
 @kernel
@@ -569,7 +659,8 @@ def step(slots, d1, d2, model, left_out, fixed_noise):
     """One fixed-point step of the marginal likelihood; changes the scales and m of a model.
 
     slots: the arms that take part; left_out: the number of parameters determined by the rows of the other arms alone.
-    fixed_noise: True if the noise is given. A scale that is 0 begins at its centre.
+    fixed_noise: True if the noise is given. A scale that is 0 begins at its centre. Returns the effective numbers of
+    parameters: of theta and m in each group, and of the arms' own for each feature of z.
     """
     state, features, data = model.state[0], model.features, model.data
     p = d1 + d2
@@ -588,18 +679,22 @@ def step(slots, d1, d2, model, left_out, fixed_noise):
     errors = state.residual + squared_errors(start, start, d1, data.shared, data.shared_rhs, u, u[:d1])
     if data.dropped.any():
         errors += squared_errors(start, start, p, data.dropped, data.dropped_rhs, u, u)
-    gamma_0, gamma_1, gamma_m, squares_1, squares_m = moments_of_shared(d1, features, constant, prior, u, columns)
+    fixed, gammas, squares = moments_of_shared(d1, features, constant, prior, u, columns)
     gamma_2, squares_2, errors = moments_of_own(slots, d1, d2, data, features, whitened, ridge[d1:], u, columns, errors)
     state.evidence = -0.5 * (state.weight * math.log(2.0 * math.pi * sigma2) + rest / sigma2 + log_det)
-    state.parameters = gamma_0 + gamma_1 + gamma_m + gamma_2.sum()
+    state.parameters = fixed.sum()
+    for gamma in gammas:
+        state.parameters += gamma
+    state.parameters += gamma_2.sum()
     if not fixed_noise:
         free = max(0.0, state.weight - left_out - state.parameters)
         spread = variance_of_rewards(state)
         least = FLOOR_NOISE * spread + ROUNDING * state.squares / state.weight
         state.sigma2 = max(half_cauchy(errors + LEAST_ERRORS * spread, free, sigma2, c_sigma), least)
     if c_1 > 0.0:
-        state.s1 = bounded(half_cauchy(squares_1, gamma_1, state.s1, c_1), c_1)
+        set_group_scales(features, start, d1, constant, gammas, squares, c_1)
     if c_2 > 0.0:
         set_own_scales(features, d1, gamma_2, squares_2, c_2)
-        state.sm = bounded(half_cauchy(squares_m, gamma_m, state.sm, c_m), c_m)
+        set_group_scales(features, d1, p, constant, gammas, squares, c_m)
         set_common_mean(features, d1, u, columns, model.mean_spread)
+    return fixed + gammas, gamma_2

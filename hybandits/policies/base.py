@@ -584,7 +584,7 @@ class Policy(ABC):
         return cls(**config)
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
+        settings = ", ".join(f"{name}={checks.short(value, 200)}" for name, value in self._settings().items())
         return f"{type(self).__name__}({settings}): {len(self.arms)} arms known, {self.rounds} rewards learned"
 
     @abstractmethod
@@ -828,7 +828,7 @@ def check_mergeable(policy: Policy, other: object) -> None:
     mine, theirs = policy._config(), other._config()
     for name in mine:
         if mine[name] != theirs[name]:
-            values = f"{mine[name]!r} here, {theirs[name]!r} there"
+            values = f"{checks.short(mine[name], 200)} here, {checks.short(theirs[name], 200)} there"
             raise ValueError(f"cannot merge policies with different {name}: {values}; construct both alike")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hybandits.estimators.arms import Candidates, Prediction, Slots
 from hybandits.estimators.inputs import check_finite
-from hybandits.estimators.learned import AUTO, LearnedModel, LearnedRidge, LearnedSettings
+from hybandits.estimators.learned import AUTO, LearnedModel, LearnedRidge, LearnedSettings, checked_groups
 from hybandits.estimators.policy_file import FileError, Packed
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.estimators.ridge import HybridRidge
@@ -42,6 +42,7 @@ class PosteriorPolicy(RidgePolicy):
         noise: float | None = None,
         scale: float | None = None,
         memory: Memory = None,
+        groups: Any = None,
         seed: int | None = None,
     ) -> None:
         why = "it is a standard deviation; leave it out to have it learned"
@@ -58,8 +59,13 @@ class PosteriorPolicy(RidgePolicy):
             if not 1.0 <= checks.real("memory", memory) <= 1e15:
                 raise ValueError(f"memory must lie between 1 and 1e15 rounds, got {memory!r}: {remedy}")
             self.memory = float(memory)
+        self.groups = checked_groups(groups, *checks.dimensions(d1, d2))
         ridge = 1.0
         if self.scale is not None:
+            if self.groups is not None:
+                raise ValueError(
+                    f"scale={scale!r} is given with groups: they are for scales that are learned; leave one out"
+                )
             if self.noise is None or self.memory is not None:
                 raise ValueError(
                     f"scale={scale!r} is given with noise={noise!r} and memory={memory!r}: it needs a noise and no "
@@ -75,7 +81,7 @@ class PosteriorPolicy(RidgePolicy):
 
     def _make_estimator(self, ridge: float) -> Any:
         if self._learns:
-            return LearnedRidge(d1=self.d1, d2=self.d2, noise=self.noise, memory=self.memory)
+            return LearnedRidge(d1=self.d1, d2=self.d2, noise=self.noise, memory=self.memory, groups=self.groups)
         return super()._make_estimator(ridge)
 
     @property
@@ -140,9 +146,9 @@ class PosteriorPolicy(RidgePolicy):
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
         super()._unpack_parts(parts)
         estimator = self._table
-        given = [self.noise, self.memory]
+        given = [self.noise, self.memory, self.groups]
         if isinstance(estimator, LearnedRidge) and [*estimator.settings.values()] != given:
-            raise FileError("the estimator's noise or memory is not the policy's: the file is corrupt")
+            raise FileError("the estimator's noise, memory or groups are not the policy's: the file is corrupt")
 
 
 class HyThompson(PosteriorPolicy):
@@ -166,6 +172,10 @@ class HyThompson(PosteriorPolicy):
         The number of rounds that the policy remembers, for worlds that change: a reward that came t rewards ago counts
         exp(-t / memory) as much as the latest. With "auto" the policy keeps three memories, one of them infinite, and
         prefers the one that predicts best. By default it never forgets.
+    groups : pair of sequences of int, optional
+        ``(x_groups, z_groups)``, one whole number for every column. The scale is learned for each group by itself: give
+        columns that belong together, such as the levels of a category or its products with another, one number. By
+        default all columns of x are one group, and so are those of z.
     propensity_draws : int, optional
         The number of further draws that estimate the probability of each choice. With 0, the default,
         ``choice.propensity`` is None.
@@ -204,12 +214,13 @@ class HyThompson(PosteriorPolicy):
         noise: float | None = None,
         scale: float | None = None,
         memory: Memory = None,
+        groups: Any = None,
         propensity_draws: int = 0,
         seed: int | None = None,
     ) -> None:
         why = "it is the number of posterior draws that estimate a propensity, or 0 for no estimate"
         self.propensity_draws = checks.count("propensity_draws", propensity_draws, least=0, why=why)
-        super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, seed=seed)
+        super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, groups=groups, seed=seed)
         if self.propensity_draws:
             self._pick_batch = None  # type: ignore[assignment, method-assign]  # one by one
 
@@ -286,7 +297,7 @@ class HyIDS(PosteriorPolicy):
 
     Parameters
     ----------
-    d1, d2, noise, scale, memory, seed
+    d1, d2, noise, scale, memory, groups, seed
         As for `HyThompson`.
 
     Notes

@@ -8,7 +8,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits.estimators.learned import LearnedRidge, fixed_point
 from hybandits.estimators.policy_file import FileError
-from tests.support.learned_oracle import Rows, design_of, fading, make_rows, solve, step, weights_of
+from tests.support.learned_oracle import (
+    Rows,
+    centres_of,
+    common_centre,
+    design_of,
+    fading,
+    half_cauchy_density,
+    make_rows,
+    solve,
+    step,
+    weights_of,
+)
 from tests.support.learned_rows import (
     finish,
     learn_slowly,
@@ -184,7 +195,7 @@ def test_a_feature_that_never_changed_leaves_the_mean_and_widens_it_where_a_cand
     assert (mean == mean[0]).all()
     assert width[1] == width[2] == width[3] > width[0]
     variance = (width[1] ** 2 - width[0] ** 2) * estimator.models[0].noise ** 2
-    assert variance == pytest.approx(state(estimator).s1)
+    assert variance == pytest.approx(estimator.models[0].arrays.features["scale"][0])
     refreshes = int(state(estimator).refreshes)
     estimator.learn(0, x[2], np.array([1.0]), 8.0)
     assert state(estimator).refreshes == refreshes + 1
@@ -408,6 +419,167 @@ def test_a_refused_row_changes_nothing() -> None:
         estimator.learn("new", np.array([0.0, 0.0, np.inf, 0.0]), np.ones(3), 1.0)
     for name, array in estimator.pack()[1].items():
         assert_array_equal(array, before[name])
+
+
+# ------------------------------------------------------------------ groups
+
+
+GROUPS = [0, 1, 1, 0], [3, 4, 3]
+
+
+def as_text(estimator: LearnedRidge) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in saved(estimator).items()}
+
+
+@pytest.mark.parametrize("memory", [None, 30.0, "auto"])
+def test_one_group_of_each_is_none_to_the_bit(memory: float | str | None) -> None:
+    rows = make_rows(3)
+    one = taught(rows, memory=memory, groups=([5] * 4, [5] * 3))
+    without = taught(rows, memory=memory)
+    assert as_text(one) == as_text(without)
+    one.refresh()
+    without.refresh()
+    assert as_text(one) == as_text(without)
+    numbers = [len(group.columns) for group in without.heaviest.settings().groups]
+    assert numbers == [4, 3]
+
+
+@pytest.mark.parametrize("memory", [None, 30.0])
+def test_refreshing_with_groups_reaches_the_most_likely_scales(memory: float | None) -> None:
+    """The derivative of the log evidence and of the densities of the scales, by each scale of x and of m, is 0."""
+    rows = make_rows(3, n=150)
+    estimator = taught(rows, memory=memory, groups=GROUPS)
+    estimator.refresh()
+    at, x_groups, z_groups = scales_of(estimator), *map(np.array, GROUPS)
+    after, m = step(rows, at, 6, memory, (x_groups, z_groups))
+    assert_allclose(np.concatenate([np.ravel(part) for part in after] + [m]), settings(estimator), rtol=1e-7)
+    centre = centres_of(rows, fading(rows, memory))
+
+    def density(s1: np.ndarray, sm: np.ndarray) -> float:
+        total = solve(rows, at._replace(s1=s1, sm=sm), 6, memory).evidence
+        for groups, scales, first in ((x_groups, s1, centre.c_1), (z_groups, sm, centre.c_m)):
+            of_groups = np.array([scales[groups == g][0] for g in np.unique(groups)])
+            total += half_cauchy_density(np.append(of_groups, first), common_centre(of_groups, first))
+        return total
+
+    best, h = density(at.s1, at.sm), 1e-3
+    for groups, which in ((x_groups, 0), (z_groups, 1)):
+        for g in np.unique(groups):
+            around = []
+            for sign in (-1, 1):
+                changed = [at.s1, at.sm]
+                changed[which] = np.where(groups == g, changed[which] * np.exp(sign * h), changed[which])
+                around.append(density(*changed))
+            assert abs(around[1] - around[0]) / (2 * h) < 1e-4
+            assert max(around) < best
+
+
+def test_each_group_learns_its_own_scale_and_is_named() -> None:
+    random = np.random.default_rng(0)
+    estimator = LearnedRidge(d1=24, d2=3, groups=([1] * 8 + [2] * 8 + [9] * 8, [0, 4, 4]))
+    theta = np.concatenate((random.standard_normal(8), 0.05 * random.standard_normal(8), np.zeros(8)))
+    beta = np.array([3.0, 0.0, 0.0]) + random.standard_normal((20, 3)) * [1.0, 0.0, 0.0]
+    for _ in range(3000):
+        x, z, arm = random.standard_normal(24), np.append(1.0, random.standard_normal(2)), int(random.integers(20))
+        x[23] = 1.0
+        estimator.learn(arm, x, z, x @ theta + z @ beta[arm] + 0.3 * random.standard_normal())
+    estimator.refresh()
+    settings = estimator.heaviest.settings()
+    assert settings is not None
+    large, small, none, level, users = settings.groups
+    assert [(group.part, group.group) for group in settings.groups] == [
+        ("x", 1),
+        ("x", 2),
+        ("x", 9),
+        ("z", 0),
+        ("z", 4),
+    ]
+    assert (small.columns, users.columns) == (tuple(range(8, 16)), (1, 2))
+    assert_allclose([large.scale, small.scale], [np.sqrt((t**2).mean()) for t in theta[:16].reshape(2, 8)], rtol=0.35)
+    assert none.scale < 0.02
+    assert level.scale == pytest.approx(1.0, rel=0.4)
+    assert np.isnan(level.mean_scale)
+    assert np.isnan(large.mean_scale)
+    assert users.scale < 0.05
+    assert large.effective_parameters == pytest.approx(8, abs=0.2)
+    assert level.effective_parameters == pytest.approx(20, abs=1)
+    total = sum(group.effective_parameters for group in settings.groups)
+    assert total == pytest.approx(settings.effective_parameters)
+
+
+def test_a_group_that_has_shrunk_to_nothing_comes_back() -> None:
+    """For 600 rows its features have no effect, its scale is even put at the floor, and then they have one."""
+    random = np.random.default_rng(1)
+    estimator = LearnedRidge(d1=10, d2=1, groups=([0] * 5 + [1] * 5, None))
+    theta = np.append(random.standard_normal(5), np.zeros(5))
+
+    def learn(n: int) -> list[float]:
+        scales = []
+        for _ in range(n):
+            x, arm = random.standard_normal(10), int(random.integers(5))
+            estimator.learn(arm, x, [1.0], x @ theta + 0.2 * random.standard_normal())
+            scales.append(float(np.sqrt(estimator.models[0].arrays.features["scale"][9])))
+        return scales
+
+    assert 0 < learn(600)[-1] < 0.03
+    features = estimator.models[0].arrays.features
+    features["scale"][5:] = 1e-8 * features["scale"][0]
+    theta[5:] = 0.5
+    late = learn(900)
+    assert late[-1] > 0.1
+    estimator.refresh()
+    assert_allclose(estimator.theta[5:], 0.5 * 900 / 1500, atol=0.1)
+
+
+def test_units_do_not_matter_to_groups() -> None:
+    rows = make_rows(5, n=150)
+    sizes = 2.0 ** np.array([-20, 3, 20, 1])
+    scaled = rows._replace(x=rows.x * sizes, z=rows.z * 2.0**-9, reward=rows.reward * 2.0**20)
+    plain, other = taught(rows, groups=GROUPS), taught(scaled, groups=GROUPS)
+    for each in (plain, other):
+        each.refresh()
+    assert (other.theta * sizes == plain.theta * 2.0**20).all()
+    assert (other.beta(1) * 2.0**-9 == plain.beta(1) * 2.0**20).all()
+
+
+@pytest.mark.parametrize("memory", [None, 25.0, "auto"])
+def test_groups_are_saved_and_merged_and_arms_forgotten(memory: float | str | None) -> None:
+    rows = make_rows(9, n=90)
+    one, two = (
+        taught(Rows(*(part[k] for part in rows)), memory=memory, groups=GROUPS) for k in (slice(50), slice(50, 90))
+    )
+    whole = taught(rows, memory=memory, groups=GROUPS)
+    loaded = LearnedRidge.unpack(*one.pack())
+    assert loaded.settings == one.settings
+    assert as_text(loaded) == as_text(one)
+    one.merge(two)
+    if memory != "auto":
+        whole.refresh()
+        assert_allclose(settings(one), settings(whole), rtol=1e-6)
+    one.forget(2)
+    one.refresh()
+    assert np.isfinite(settings(one)).all()
+    with pytest.raises(ValueError, match="groups"):
+        one.merge(taught(rows, memory=memory))
+    header, arrays = two.pack()
+    with pytest.raises(FileError, match="groups"):
+        LearnedRidge.unpack({**header, "groups": [[0, 1, 1, 1], [3, 4, 3]]}, arrays)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (([0, 1], [0, 0, 0]), "2 groups for the 4 columns of x"),
+        (([0, 1, 1, 0.5], None), r"the group of x\[3\] is 0.5"),
+        (([0, 1, 1, True], None), r"the group of x\[3\] is True"),
+        ([0, 1, 1, 0], "must have two parts, got 4"),
+        (7, "must be a pair of lists"),
+        ((None, 3), "has 3 groups for the 3 columns of z"),
+    ],
+)
+def test_groups_that_do_not_fit_are_refused(groups: object, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        LearnedRidge(d1=4, d2=3, groups=groups)
 
 
 # ------------------------------------------------------------------ memories

@@ -96,7 +96,9 @@ def test_scores_are_those_of_the_posterior(mode: str) -> None:
 
 def test_features_that_never_changed_are_as_usual_and_what_is_not_known_is_added(mode: str) -> None:
     state, features = blank(5)
-    state.s1, state.sm, state.sigma2_in_use, state.weight = 0.5, 0.25, 4.0, 10.0
+    state.sigma2_in_use, state.weight = 4.0, 10.0
+    features["scale"][:] = 0.5, 0.5, 0.5, 0.25, 0.25
+    features["group"][3:] = 1
     features["s2"][3:] = 0.1, 0.3
     features["usual"][:] = 0.0, 2.0, 7.0, 1.0, 0.0
     features["unknown"][:] = 1, 1, 0, 1, 1
@@ -107,7 +109,7 @@ def test_features_that_never_changed_are_as_usual_and_what_is_not_known_is_added
     assert_array_equal(known_z, [[1.0, 0.0]] * 3)
     of_beta = 0.25 + 0.2
     assert_allclose(extra, [0.0, 0.5 / 4, (0.5 * (1 + 4) + of_beta * (0.25 + 1)) / 4])
-    state.s1, state.squares = 0.0, 30.0  # nothing is known of any parameter of the kind
+    features["scale"][:3], state.squares = 0.0, 30.0  # nothing is known of any parameter of the kind
     assert_allclose(empirical_bayes.as_known(x[:2], z[:2], state, features)[2], [0.0, 3.0 / 4])
 
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from hybandits.kernels import evidence
-from tests.support.learned_oracle import half_cauchy, make_rows, solve, step
+from tests.support.learned_oracle import common_centre, half_cauchy, make_rows, solve, step
 from tests.support.learned_rows import scales_of, taught
 
 SHAPES = [(4, 3), (0, 3), (4, 0), (1, 1)]
@@ -22,7 +22,7 @@ def test_a_step_is_that_of_dense_algebra(mode: str, d1: int, d2: int, constant: 
     rows = make_rows(1, n=80 if mode == "compiled" else 30, d1=d1, d2=d2, constant=constant)
     estimator = taught(rows, memory=memory)
     before = scales_of(estimator)
-    arrays = estimator.models[0]._explained()
+    arrays, _, _ = estimator.models[0]._explained()
     state, features = arrays.state[0], arrays.features
     wanted, m = step(rows, before, 6, memory)
     solved = solve(rows, before, 6, memory)
@@ -30,12 +30,46 @@ def test_a_step_is_that_of_dense_algebra(mode: str, d1: int, d2: int, constant: 
     # parameters that no feature speaks of are not counted, and a rare arm's are hardly known
     assert_allclose(state.parameters, solved.known.sum(), rtol=1e-9)
     assert_allclose(state.sigma2, wanted.sigma2, rtol=1e-11)
-    if d1:
-        assert_allclose(state.s1, wanted.s1, rtol=1e-10)
-    if d2:
-        assert_allclose(features["s2"][d1:], wanted.s2, rtol=1e-10)
-        assert_allclose(state.sm, wanted.sm, rtol=1e-10)
-        assert_allclose(features["m"][d1:], m, rtol=1e-9, atol=1e-11)
+    if constant != "x" or d1 > 1:
+        assert_allclose(features["scale"][:d1], wanted.s1, rtol=1e-10)
+    assert_allclose(features["s2"][d1:], wanted.s2, rtol=1e-10)
+    assert_allclose(features["scale"][d1:], wanted.sm, rtol=1e-10)
+    assert_allclose(features["m"][d1:], m, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(("d1", "d2", "constant"), [(5, 4, ""), (5, 4, "xz"), (0, 4, "z"), (5, 0, "x")])
+def test_a_step_with_groups_is_that_of_dense_algebra(mode: str, d1: int, d2: int, constant: str) -> None:
+    """With "x" or "z" the last feature is alone in its group and never changes: it has no scale of its own."""
+    rows = make_rows(4, n=80 if mode == "compiled" else 30, d1=d1, d2=d2, constant=constant)
+    groups = [7, 7, 2, 7, 3][:d1], [0, 1, 0, 5][:d2]
+    estimator = taught(rows, groups=groups)
+    before = scales_of(estimator)
+    arrays, known, own_known = estimator.models[0]._explained()
+    wanted, m = step(rows, before, 6, groups=tuple(map(np.array, groups)))
+    solved = solve(rows, before, 6)
+    assert_allclose(arrays.state[0].sigma2, wanted.sigma2, rtol=1e-11)
+    assert_allclose(arrays.features["scale"], np.concatenate((wanted.s1, wanted.sm)), rtol=1e-8)
+    assert_allclose(arrays.features["s2"][d1:], wanted.s2, rtol=1e-8)
+    assert_allclose(arrays.features["m"][d1:], m, rtol=1e-9, atol=1e-11)
+    assert len(np.unique(before.s1)) == len(set(groups[0]))
+    places = np.array([7, 2, 3][: d1 and 3] + [0, 1, 5][: d2 and 3])
+    shared = solved.known[: d1 + d2]
+    for place, (group, one) in enumerate(zip(places, known, strict=True)):
+        part, first = (groups[0], 0) if place < len(set(groups[0])) else (groups[1], d1)
+        assert one == pytest.approx(shared[first : first + len(part)][np.array(part) == group].sum(), rel=1e-8)
+    assert_allclose(own_known, solved.known[d1 + d2 :].reshape(6, d2).sum(axis=0), rtol=1e-9)
+
+
+def test_the_centre_of_groups_is_where_their_density_is_largest(mode: str) -> None:
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        scales = np.exp(random.normal(size=random.integers(2, 9), scale=1 + seed))
+        c = evidence.center_of(scales, 1.0)
+        balance = ((c - scales) / (c + scales)).sum() + (c - 1) / (c + 1)
+        assert abs(balance) < 1e-12
+        assert c == pytest.approx(common_centre(scales, 1.0), rel=1e-4)
+        assert evidence.center_of(scales * 2.0**60, 2.0**60) == c * 2.0**60
+    assert evidence.center_of(np.array([5.0]), 2.0) == 2.0
 
 
 def test_the_step_of_a_variance_is_its_formula(mode: str) -> None:

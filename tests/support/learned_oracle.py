@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 FloatArray = np.ndarray
 
@@ -19,12 +20,12 @@ class Rows(NamedTuple):
 
 
 class Scales(NamedTuple):
-    """sigma^2, s1, s2 (d2), s_m."""
+    """sigma^2, s1, s2 (d2), s_m; with groups, s1 and s_m are those of every feature."""
 
     sigma2: float
-    s1: float
+    s1: float | FloatArray
     s2: FloatArray
-    sm: float
+    sm: float | FloatArray
 
 
 def make_rows(
@@ -121,38 +122,99 @@ def solve(rows: Rows, scales: Scales, arms: int, memory: float | None = None) ->
     )  # fmt: skip
 
 
-def half_cauchy(squares: float, count: float, s: float, c: float) -> float:
+def half_cauchy(squares: Any, count: Any, s: Any, c: float) -> Any:
     """The fixed-point step of a variance."""
     return (squares + s * c / (c + s)) / (count + s / (c + s))
 
 
-def step(rows: Rows, scales: Scales, arms: int, memory: float | None = None) -> tuple[Scales, FloatArray]:
+class Centres(NamedTuple):
+    """The centres of sigma^2 and of the scales."""
+
+    noise: float
+    c_1: float
+    c_2: float
+    c_m: float
+
+
+def centres_of(rows: Rows, weight: FloatArray) -> Centres:
+    """The variance of the rewards, shared out among noise, x and z."""
+    n, d1 = weight.sum(), rows.x.shape[1]
+    v = weight @ rows.reward**2 / n
+    spread = weight @ (rows.reward - weight @ rows.reward / n) ** 2 / n
+    constant = constant_features(rows)
+    active_x = (weight @ (rows.x != 0))[~constant[:d1]].sum() / n
+    active_z = (weight @ (rows.z != 0)).sum() / n
+    parts = 1 + (active_x > 0) + (active_z > 0)
+    level = spread if constant.any() else v
+    return Centres(
+        spread / parts, *(s / parts / a if a else 0.0 for s, a in ((spread, active_x), (spread, active_z))),
+        level / parts / active_z if active_z else 0.0,
+    )  # fmt: skip
+
+
+def half_cauchy_density(s: FloatArray, c: float) -> float:
+    """The log density of log s where the root of s is half-Cauchy with median sqrt(c)."""
+    return float(-np.log(np.sqrt(s / c) + np.sqrt(c / s)).sum())
+
+
+def common_centre(scales: FloatArray, first: float) -> float:
+    """The centre of the scales of groups, where its own density and theirs are largest together."""
+    if len(scales) == 1:
+        return first
+
+    def against(log_c: float) -> float:
+        c = np.exp(log_c)
+        return -half_cauchy_density(np.append(scales, first), c)
+
+    ends = np.log([min(*scales, first), max(*scales, first)])
+    return float(np.exp(minimize_scalar(against, bounds=ends, method="bounded", options={"xatol": 1e-10}).x))
+
+
+def group_scales(
+    groups: FloatArray, now: FloatArray, squares: FloatArray, known: FloatArray, counts: FloatArray, first: float
+) -> FloatArray:
+    """The next scale of every feature, given those of all groups now; counts marks features that have one."""
+    numbers = np.unique(groups)
+    at = np.array([now[groups == g][0] for g in numbers])
+    learns = np.array([counts[groups == g].any() for g in numbers])
+    c = common_centre(at[learns], first) if len(numbers) > 1 else first
+    after = np.empty(len(groups))
+    for g, s, learned in zip(numbers, at, learns, strict=True):
+        part = (groups == g) & counts
+        after[groups == g] = half_cauchy(squares[part].sum(), known[part].sum(), s, c) if learned else c
+    return after
+
+
+def step(
+    rows: Rows,
+    scales: Scales,
+    arms: int,
+    memory: float | None = None,
+    groups: tuple[FloatArray, FloatArray] | None = None,
+) -> tuple[Scales, FloatArray]:
     """One fixed-point step of all scales, and m."""
     d1, d2 = rows.x.shape[1], rows.z.shape[1]
     solved = solve(rows, scales, arms, memory)
     weight = fading(rows, memory)
-    n = weight.sum()
-    v = weight @ rows.reward**2 / n
-    spread = weight @ (rows.reward - weight @ rows.reward / n) ** 2 / n
-    constant = constant_features(rows)
-    ordinary = ~constant
-    of_theta, of_m = ordinary[:d1], ordinary[d1:]
-    active_x = (weight @ (rows.x != 0))[of_theta].sum() / n
-    active_z = (weight @ (rows.z != 0)).sum() / n
-    parts = 1 + (active_x > 0) + (active_z > 0)
+    centre = centres_of(rows, weight)
+    spread = weight @ (rows.reward - weight @ rows.reward / weight.sum()) ** 2 / weight.sum()
+    ordinary = ~constant_features(rows)
     w1, w2 = weights_of(rows.x, weight), weights_of(rows.z, weight)
-    known = solved.known[d1 + d2 :].reshape(arms, d2)
-    s1 = scales.s1
-    if active_x:
-        size, count = (w1 * solved.theta**2)[of_theta].sum(), solved.known[:d1][of_theta].sum()
-        s1 = half_cauchy(size, count, scales.s1, spread / parts / active_x)
-    s2, sm = scales.s2, scales.sm
+    of_x, of_z = groups or (np.zeros(d1, int), np.zeros(d2, int))
+    known = solved.known[d1 + d2 :].reshape(arms, d2).sum(axis=0)
+    s1, s2, sm = np.full(d1, scales.s1), scales.s2, np.full(d2, scales.sm)
+    if centre.c_1:
+        s1 = group_scales(of_x, s1, w1 * solved.theta**2, solved.known[:d1], ordinary[:d1], centre.c_1)
     if d2:
         squares = w2 * (solved.delta**2).sum(axis=0)
-        common = half_cauchy(squares.sum(), known.sum(), scales.s2.mean(), spread / parts / active_z)
-        s2 = np.array([half_cauchy(squares[k], known[:, k].sum(), scales.s2[k], common) for k in range(d2)])
-        size, count = (w2 * solved.m**2)[of_m].sum(), solved.known[d1 : d1 + d2][of_m].sum()
-        sm = half_cauchy(size, count, scales.sm, (spread if constant.any() else v) / parts / active_z)
-    free = n - solved.known.sum()
-    errors = solved.errors + 1e-3 * spread
-    return Scales(half_cauchy(errors, free, scales.sigma2, spread / parts), s1, s2, sm), solved.m
+        numbers = np.unique(of_z)
+        c = common_centre(np.array([s2[of_z == g].mean() for g in numbers]), centre.c_2)
+        for g in numbers:
+            part = of_z == g
+            common = half_cauchy(squares[part].sum(), known[part].sum(), scales.s2[part].mean(), c)
+            s2 = np.where(part, half_cauchy(squares, known, scales.s2, common), s2)
+        of_m = solved.known[d1 : d1 + d2]
+        sm = group_scales(of_z, sm, w2 * solved.m**2, of_m, ordinary[d1:], centre.c_m)
+    free = weight.sum() - solved.known.sum()
+    sigma2 = half_cauchy(solved.errors + 1e-3 * spread, free, scales.sigma2, centre.noise)
+    return Scales(sigma2, s1, s2, sm), solved.m

@@ -45,9 +45,9 @@ def saved(estimator: LearnedRidge) -> dict[str, np.ndarray]:
 
 def scales_of(estimator: LearnedRidge) -> Scales:
     now, features = state(estimator), estimator.models[0].arrays.features
-    return Scales(
-        float(now.sigma2), float(now.s1) or 1.0, np.array(features["s2"][estimator.d1 :]), float(now.sm) or 1.0
-    )
+    known = np.where(features["scale"] > 0, features["scale"], 1.0)
+    s1, sm = np.split(known, [estimator.d1])
+    return Scales(float(now.sigma2), s1, np.array(features["s2"][estimator.d1 :]), sm)
 
 
 def settings(estimator: LearnedRidge) -> np.ndarray:
