@@ -150,7 +150,7 @@ class Summary(NamedTuple):
         return Summary(*(column[kept] for column in self)), float(noise @ noise)
 
 
-@kernel
+@kernel(inline=True)
 def rotate(row, triangle):  # type: ignore[no-untyped-def]
     """Givens rotations that turn (R; row) into (R_new; 0), R_new'R_new = R'R + row row'."""
     m = row.shape[0]

@@ -74,7 +74,7 @@ class RewardModel:
         return cls(map=feature_map, theta=np.array(plain["theta"], float), beta=beta, names=plain["names"])
 
 
-@kernel
+@kernel(inline=True)
 def mean_reward(user, pair, t, k, weights, constant, group):  # type: ignore[no-untyped-def]
     """(u_t, p_tk) . weights_g + constant_g, for candidate k of round t, which is in group g."""
     total = constant[group]

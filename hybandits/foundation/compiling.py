@@ -5,6 +5,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,15 @@ from numba.core import event
 from numba.core.types import Dispatcher, Function
 from numba.core.typing.templates import AbstractTemplate, infer_global
 
+from hybandits.foundation.linking import link
+
 PACKAGE = Path(__file__).parents[1]
 """Folder of the package; several of its layers define kernels."""
 
 
 def kernel_sources(folder: Path) -> list[Path]:
     """Return the Python files in this folder, at any depth, that define kernels or the operations kernels use."""
-    marks = b"@kernel", b"lower_builtin"
+    marks = b"@kernel", b"lower_builtin", b"def link("
     return [path for path in sorted(folder.rglob("*.py")) if any(mark in path.read_bytes() for mark in marks)]
 
 
@@ -31,20 +34,23 @@ def digest_of_kernels(folder: Path) -> str:
 SOURCES = digest_of_kernels(PACKAGE)
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def kernel(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
     """Compile a function on its first call, with IEEE arithmetic (no fastmath) and without holding Python's lock.
 
+    Kernels call its machine code; with `inline`, for a few lines that are called often, they hold a copy of it.
     Numba keeps the machine code on disk until the file that defines the kernel changes. Kernels call kernels of other
     files, so the cache is stamped with the digest of the sources of all kernels.
     """
+    if function is None:
+        return partial(kernel, inline=inline)
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         dispatcher: Any = njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package's folder nor the user's cache folder can be written to
-        return njit(**options)(function)
+        return link(njit(**options)(function), inline=inline)
     with contextlib.suppress(AttributeError):
         dispatcher._cache._cache_file._source_stamp = SOURCES
-    return dispatcher
+    return link(dispatcher, inline=inline)
 
 
 def by_kind(kernels: dict[type, Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

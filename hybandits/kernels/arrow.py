@@ -71,20 +71,20 @@ BLOCK = 64
 """The number of candidates that go through both stages of scoring together; a multiple of four."""
 
 
-@kernel
+@kernel(inline=True)
 def triangle_size(d):
     """The length of the panels of a lower triangular d x d matrix."""
     whole = d // 4
     return 8 * whole * (whole + 1) + (4 * d if 4 * whole < d else 0)
 
 
-@kernel
+@kernel(inline=True)
 def factor_size(d, m):
     """The length of the factor block [R | T] of dimension d with m columns beside it."""
     return d * (d + 1) // 2 + d * m
 
 
-@kernel
+@kernel(inline=True)
 def score_size(d, m):
     """The length of the score block (q, L, C) of dimension d with m columns beside it."""
     return d + triangle_size(d) + 4 * ((m + 3) // 4) * d
@@ -376,7 +376,7 @@ def learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, s
         refresh_block(shared_factor, start, shared_score, start, d1, start)
 
 
-@kernel
+@kernel(inline=True)
 def within_limit(values):
     """True if every number of a contiguous array is finite and at most LIMIT in absolute value."""
     flat = values.reshape(values.size)
@@ -404,7 +404,7 @@ def learn_one(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, s
     return True
 
 
-@kernel
+@kernel(inline=True)
 def panel_times(score, o, v, vo, cols):
     """Multiply one panel (four rows, cols columns, at score[o:]) by v[vo : vo+cols]."""
     a0 = splat4(0.0)
@@ -426,25 +426,25 @@ def panel_times(score, o, v, vo, cols):
     return add4(add4(a0, a1), add4(a2, a3))
 
 
-@kernel
+@kernel(inline=True)
 def same_four(a):
     """(a, a, a, a)."""
     return a, a, a, a
 
 
-@kernel
+@kernel(inline=True)
 def spread_four(v, rows, k):
     """v[rows[r] + k] in every lane, for four vectors r."""
     return spread4(v, rows[0] + k), spread4(v, rows[1] + k), spread4(v, rows[2] + k), spread4(v, rows[3] + k)
 
 
-@kernel
+@kernel(inline=True)
 def muladd_four(a, b, c):
     """a[r] * b[r] + c[r] for four vectors r."""
     return muladd4(a[0], b[0], c[0]), muladd4(a[1], b[1], c[1]), muladd4(a[2], b[2], c[2]), muladd4(a[3], b[3], c[3])
 
 
-@kernel
+@kernel(inline=True)
 def store_four(a, rows, k, v):
     """a[rows[r] + k : rows[r] + k + 4] = v[r] for four vectors r."""
     store4(a, rows[0] + k, v[0])
@@ -453,7 +453,7 @@ def store_four(a, rows, k, v):
     store4(a, rows[3] + k, v[3])
 
 
-@kernel
+@kernel(inline=True)
 def panel_times_four(score, o, v, rows, cols):
     """`panel_times` with four vectors, at v[rows[r]:], to the bit: columns are loaded once."""
     a0 = same_four(splat4(0.0))
@@ -478,7 +478,7 @@ def panel_times_four(score, o, v, rows, cols):
     )
 
 
-@kernel
+@kernel(inline=True)
 def eliminate_unlearned(x, xo, z, zo, d1, d2, ridge, y, yo, stride):
     """|w|^2 of an arm that has not learned, w = z / sqrt(lambda), and y = x, padded with 0."""
     t = 0.0

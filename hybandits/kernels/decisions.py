@@ -64,7 +64,7 @@ class LearnedRule(NamedTuple):
     """Their weights, none if there is one: see `memories`."""
 
 
-@kernel
+@kernel(inline=True)
 def radius(coefficients, t):
     """gamma(t) = base + scale sqrt(log_term + dimension log(1 + t slope)): the form of exploration coefficients."""
     base = coefficients[0]
@@ -151,7 +151,7 @@ def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_scor
     return -1, s, 0.0, 0.0, kept
 
 
-@kernel
+@kernel(inline=True)
 def nothing(x):
     """An empty array of numbers."""
     return x.reshape(x.size)[:0]
@@ -267,7 +267,7 @@ def place_drawn(chances, uniform):
     return n - 1
 
 
-@kernel
+@kernel(inline=True)
 def with_floor(own, floor, n):
     """(1 - floor) p + floor / n: the probability of a candidate to which the policy gives p."""
     return (1.0 - floor) * own + floor / n

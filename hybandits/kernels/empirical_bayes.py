@@ -60,7 +60,7 @@ STEPS, FIRST_STEPS = 2, 4
 """Fixed-point steps of a refresh, and of the first ones."""
 
 
-@kernel
+@kernel(inline=True)
 def without_tiny(value):
     """The number, or 0 if it is smaller than TINY."""
     return value if abs(value) >= TINY else 0.0
@@ -250,7 +250,7 @@ def rebuild(d1, d2, model, spent, budget):
     state.phase = 0
 
 
-@kernel
+@kernel(inline=True)
 def cost_of_step(rank, d1, d2):
     """Operations of a step for an arm with so many rows."""
     p = d1 + d2
@@ -301,7 +301,7 @@ def apply_settings(d1, d2, model):
     set_prior_triangle(ridge[d1:], model.mean_spread, model.prior)
 
 
-@kernel
+@kernel(inline=True)
 def rows_between(state):
     """Rows until the next refresh: a quarter or half of those learned, and at most a quarter of the memory."""
     rows = int(state.weight)
@@ -393,7 +393,7 @@ def learn_with_settings(slot, x, z, reward, model):
     return 2 if state.phase > 0 else 1
 
 
-@kernel
+@kernel(inline=True)
 def as_model(arrays):
     """The `Model` of all its arrays, in their order."""
     return Model(Data(*arrays[:6]), Arms(*arrays[6:12]), Posterior(*arrays[12:18]), *arrays[18:])

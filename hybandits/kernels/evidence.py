@@ -170,7 +170,7 @@ def set_prior_triangle(b, spread, triangle):
             o += 1
 
 
-@kernel
+@kernel(inline=True)
 def half_cauchy(squares, count, s, c):
     """One fixed-point step for a variance with a half-Cauchy prior of median sqrt(c) on its root.
 
@@ -180,25 +180,25 @@ def half_cauchy(squares, count, s, c):
     return (squares + c * share) / (count + share)
 
 
-@kernel
+@kernel(inline=True)
 def bounded(scale, centre):
     """A variance of parameters, within its bounds."""
     return min(max(scale, FLOOR_SCALE * centre), CEILING_SCALE * centre)
 
 
-@kernel
+@kernel(inline=True)
 def ridge_of(sigma2, weight, scale):
     """sigma^2 w / s; UNINFORMED for a feature that was 0 in every row, whose weight is 0."""
     return sigma2 * weight / scale if weight > 0.0 else UNINFORMED
 
 
-@kernel
+@kernel(inline=True)
 def weight_of(feature):
     """w_k, the mean square of a feature where it is not 0."""
     return feature.squares / feature.seen if feature.seen > 0 else 0.0
 
 
-@kernel
+@kernel(inline=True)
 def differs(value, usual):
     """Return whether a feature is not as usual."""
     return abs(value - usual) > CONSTANT * abs(usual)
@@ -222,7 +222,7 @@ def constant_features(state, features):
     return constant, intercept
 
 
-@kernel
+@kernel(inline=True)
 def variance_of_rewards(state):
     """V: the mean square where rewards do not differ, half of it after one row."""
     v = state.squares / state.weight
@@ -311,7 +311,7 @@ def gather_rows(factor, f, rhs, h, d1, d2, rows, at, own, shared, q):
     return count
 
 
-@kernel
+@kernel(inline=True)
 def rank_of(slot, d1, d2, arm_data):
     """The number of rows of an arm's data factor that are not 0."""
     o = slot * factor_size(d2, d1)
@@ -323,7 +323,7 @@ def rank_of(slot, d1, d2, arm_data):
     return rank
 
 
-@kernel
+@kernel(inline=True)
 def add_scaled(t, source, i, target, j, n):
     """target[j : j+n] += t source[i : i+n]."""
     tv = splat4(t)
@@ -336,7 +336,7 @@ def add_scaled(t, source, i, target, j, n):
         k += 1
 
 
-@kernel
+@kernel(inline=True)
 def dot(a, i, b, j, n):
     """The inner product of a[i : i+n] and b[j : j+n]."""
     total = splat4(0.0)

@@ -12,7 +12,7 @@ GIVEN = -1
 """Used in place of a map's code where the features need not be computed (see `lay_out`)."""
 
 
-@kernel
+@kernel(inline=True)
 def sizes_without_pairs(code, du, dv):  # type: ignore[no-untyped-def]
     """The lengths of x and z before pair features are appended to them."""
     d1 = 0 if code == DISJOINT else du * dv
@@ -94,7 +94,7 @@ def fill_batch(  # type: ignore[no-untyped-def]
             zo += du + z_gap
 
 
-@kernel
+@kernel(inline=True)
 def buffers_for(source, x, z):  # type: ignore[no-untyped-def]
     """x and z themselves if the features are given, else new arrays for one round.
 

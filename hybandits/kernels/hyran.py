@@ -11,7 +11,7 @@ import numpy as np
 from hybandits.foundation.compiling import kernel
 
 
-@kernel
+@kernel(inline=True)
 def add_outer(row, target, sums):
     """Add row [row, .., target]' to the upper part of sums; row may be longer than sums has rows."""
     d, n = sums.shape
@@ -57,7 +57,7 @@ def factor(block, ridge):
                 block[i, j] = value - t2 * block[first + 2, j] - t3 * block[first + 3, j]
 
 
-@kernel
+@kernel(inline=True)
 def back_substitute(block, known, out):
     """out = R^-1 (q - T known) for block = [R | T | q]."""
     d, n = block.shape
@@ -97,7 +97,7 @@ def estimate(ridge, shared, own, shared_factor, factors, theta, beta):
     return math.isfinite(total)
 
 
-@kernel
+@kernel(inline=True)
 def mean_of(x, z, slot, theta, beta):
     """x.theta + z.beta_slot; beta is 0 if slot < 0."""
     value = 0.0
@@ -122,7 +122,7 @@ def best_mean(x, z, slots, theta, beta):
     return best, highest
 
 
-@kernel
+@kernel(inline=True)
 def eliminate_row(row, block):
     """|R^-T a|^2 for a row (a, b) and block = [R | T | q]; leaves b - T' R^-T a in the row's end."""
     square = 0.0

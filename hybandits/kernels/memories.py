@@ -30,7 +30,7 @@ LOST_TIMES = MODELS
 """The place in `weights`, behind the weights themselves, that counts these refreshes."""
 
 
-@kernel
+@kernel(inline=True)
 def heaviest(weights):
     """The model with the largest weight; the first if there are no weights."""
     best = 0

@@ -115,7 +115,7 @@ def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
     return left[kept], mean[kept], g[kept], square[kept], at
 
 
-@kernel
+@kernel(inline=True)
 def width_of(g, own):
     """sqrt(|w|^2 + |G|^2): the width of a contender."""
     total = own
@@ -310,7 +310,7 @@ APART = 4.0
 EXPONENT = 1.5
 
 
-@kernel
+@kernel(inline=True)
 def mixture(d_greedy, d_other, v_greedy, v_other):
     """The probability q of the other arm that makes (D_g + q dD)^1.5 / (v_g + q dv) smallest.
 

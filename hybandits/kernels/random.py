@@ -75,13 +75,13 @@ FAR = 5.0
 """The largest sqrt(-log p) for the first formula of `tail_quantile`; one p in 10^10 is beyond."""
 
 
-@kernel
+@kernel(inline=True)
 def horner(r, a7, a6, a5, a4, a3, a2, a1, a0):
     """a7 r^7 + .. + a1 r + a0."""
     return ((((((a7 * r + a6) * r + a5) * r + a4) * r + a3) * r + a2) * r + a1) * r + a0
 
 
-@kernel
+@kernel(inline=True)
 def central_quantile(p):
     """Phi^-1(p) for p within CENTRE of 1/2 (see `to_normals`)."""
     q = p - 0.5
@@ -97,7 +97,7 @@ def central_quantile(p):
     return q * top / bottom
 
 
-@kernel
+@kernel(inline=True)
 def tail_quantile(r):
     """|Phi^-1(p)| for p further than CENTRE from 1/2, given r = sqrt(-log of the smaller of p and 1 - p)."""
     if r <= FAR:
@@ -161,7 +161,7 @@ def uniform(key, purpose, decision):
     return out[0]
 
 
-@kernel
+@kernel(inline=True)
 def place_among(u, n):
     """One of the places 0..n-1 by a number u uniform in (0, 1): floor(u n)."""
     return min(int(u * n), n - 1)

@@ -397,7 +397,7 @@ def place(law, raw, radii, first, theta, beta, constant, x, z, means, best):  # 
         best[t] = highest
 
 
-@kernel
+@kernel(inline=True)
 def scale_to_law(law, u, squares, d):  # type: ignore[no-untyped-def]
     """The factor that turns v into a point of the law, given |v|^2 and the uniform draw u of the radius."""
     if d == 0 or squares == 0.0:
