@@ -34,6 +34,7 @@ CONNECTIONS = 32
 
 BANDIT = f"""
 name = "bench"
+rewards = "explicit"
 seed = 1
 [user]
 numeric = {json.dumps([f"u{i}" for i in range(FEATURES)])}

@@ -28,9 +28,9 @@ from hybandits.service.serving import Serving, serve
 
 BANDIT = """\
 name = "News page (a demonstration)"
+rewards = "clicks"
 window = "15s"
-no_reward = 0.0
-rewards = [0.0, 1.0]
+range = [0.0, 1.0]
 
 [user]
 numeric = ["age"]

@@ -28,7 +28,7 @@ import httpx
 from hybandits.service.log import Arm, Decision, Retired, Reward, Row, Store, open_store
 from hybandits.service.model_state import ModelState
 from hybandits.service.verify import verify
-from soak.preloaded import BANDIT, WINDOW
+from soak.preloaded import BANDIT, CLICKS
 from soak.servers import SECONDS, Postgres, Service
 
 ENDED = (0, -signal.SIGTERM)
@@ -177,7 +177,7 @@ def run(
     with contextlib.ExitStack() as at_the_end:
         folder = at_the_end.enter_context(tempfile.TemporaryDirectory())
         file = Path(folder) / "bandit.toml"
-        file.write_text(BANDIT if window else BANDIT.replace(WINDOW, ""))
+        file.write_text(BANDIT if window else BANDIT.replace(CLICKS, 'rewards = "explicit"'))
         postgres, address = None, str(file.with_suffix(".db"))
         if kind == "postgresql":
             postgres = Postgres()

@@ -13,14 +13,14 @@ from hybandits.service.settings import read_bandit
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.writer import Writer
 
-WINDOW = """window = "1s"
-no_reward = 0.0
+CLICKS = """rewards = "clicks"
+window = "1s"
 """
 
 BANDIT = f"""
 name = "killed"
 seed = 1
-{WINDOW}
+{CLICKS}
 [user]
 numeric = ["age"]
 [arm]

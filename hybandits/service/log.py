@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, TypeVar, get_args
 
 import msgspec
 
-SCHEMA = 1
+SCHEMA = 2
 """The version of the rows and tables. A log of another version is refused."""
 
 Value = str | int | float | bool | None

@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import json
 import logging
 import platform
 import threading
@@ -131,9 +132,10 @@ class ModelState:
 
     def __post_init__(self) -> None:
         self.features: Features = self.bandit.features
-        self.summary = Summary(rewards=self.bandit.rewards)
+        self.summary = Summary(range=self.bandit.range)
         self.lock = threading.Lock()
         self._names = {"user": self.features.user.keys(), "arm": self.features.arm.keys()}
+        self._values = {"user": self.bandit.user.values(), "arm": self.bandit.arm.values()}
         self._vectors: dict[str, FloatArray] = {}
         self._pools: dict[bytes, Pool] = {}  # cleared when an arm changes
         self._due: list[tuple[log.Decision, float]] = []  # decisions and rewards that policies have yet to learn
@@ -162,13 +164,15 @@ class ModelState:
             self.remember(row)
             if self.first_open is None and self.bandit.window is not None:
                 self.first_open = row.time
-            self.summary.decided(content)
+            self.summary.decided(row.time, content)
+            self._count_fallbacks("user", content.user)
         elif isinstance(content, log.Reward):
             self.summary.late += content.late
             known = self.known.get(content.event)
             if known is not None and known.decision is not None:
                 self.known[content.event] = log.EventRows(known.decision, row)
                 if self.bandit.window is None:
+                    self.summary.rewarded(row.time, known.decision.time, content.reward)
                     self._count_reward(row.time, known.decision.decision, content.reward)
             elif self.bandit.window is None:
                 raise log.StoreError(f"Row {row.number} rewards an unknown decision: the log is damaged.")
@@ -182,6 +186,7 @@ class ModelState:
         content = row.content
         if isinstance(content, log.Arm):
             self._put(row.number, content)
+            self._count_fallbacks("arm", content.features)
         elif isinstance(content, log.Retired):
             self.arms[content.arm].active = False
             self._pools.clear()
@@ -320,7 +325,7 @@ class ModelState:
         pools: dict[int, tuple[Pool, list[int]]] = {}
         for i, event in enumerate(events):
             try:
-                self.check_names("user", event.user)
+                self.check_features("user", event.user)
                 pool = self.pool(event.candidates)
             except Refused as refused:
                 outcomes[i] = refused
@@ -368,15 +373,39 @@ class ModelState:
             )  # fmt: skip
         return decisions
 
-    def check_names(self, side: str, given: dict[str, log.Value]) -> None:
-        """Refuse features that the bandit does not have; those that are missing are refused when they are used."""
+    def _count_fallbacks(self, side: str, given: dict[str, log.Value]) -> None:
+        for name, value in self._fallbacks(side, given):
+            self.summary.fell_back(f"{side}.{name}", json.dumps(value, ensure_ascii=False))
+
+    def _fallbacks(self, side: str, given: dict[str, log.Value]) -> Iterator[tuple[str, log.Value]]:
+        """Yield features whose value has no column: they count as other values or as missing."""
+        for name, values in self._values[side].items():
+            if name in given and given[name] not in values:
+                yield name, given[name]
+
+    def check_features(self, side: str, given: dict[str, log.Value]) -> None:
+        """Refuse features that the bandit does not have, and in strict bandits unknown values.
+
+        Features that are missing are refused when they are used.
+        """
         known = self._names[side]
         if given.keys() <= known:
+            if self.bandit.strict:
+                self._refuse_fallbacks(side, given)
             return
         name = next(name for name in given if name not in known)
         near, there = nearest(name[:LONGEST], known), ", ".join(known) or "none"
         detail = f"The bandit has no {side} feature {name!r}{near}. It has {there}."
         raise Refused(422, detail, field=f"{'user' if side == 'user' else 'features'}.{name}", value=given[name])
+
+    def _refuse_fallbacks(self, side: str, given: dict[str, log.Value]) -> None:
+        for name, value in self._fallbacks(side, given):
+            if value is not None:  # there is a rule for missing values
+                values = self._values[side][name]
+                there, near = ", ".join(sorted(map(str, values))), nearest(str(value)[:LONGEST], map(str, values))
+                detail = f"The {side} feature {name!r} is {value!r}, which is none of its values{near}: {there}. "
+                detail += "Send one of them; bandit.toml says strict = true."
+                raise Refused(422, detail, field=f"{'user' if side == 'user' else 'features'}.{name}", value=value)
 
     def snapshot(self) -> log.Snapshot:
         """Return the model as bytes."""

@@ -26,8 +26,14 @@ LEAST_FLOOR = 1e-6
 """The smallest floor: rewards may count with weights of n / floor among n candidates, and estimates with larger ones
 would say nothing."""
 
-CHANGEABLE = ("name", "window", "floor", "challengers")
+CHANGEABLE = ("name", "window", "floor", "challengers", "strict")
 """Settings that may change in the course of a log, by a row of its own."""
+
+REWARDS = (
+    'write rewards = "clicks" and a window if a decision without a reward counts as 0, or rewards = "explicit" if only '
+    "rewards that are sent count"
+)
+"""The remedy where the file does not say what a missing reward means."""
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -63,6 +69,11 @@ class Side(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
             raise ValueError(f"the feature {twice[0]!r} is named twice: name it once")
         self.features()
 
+    def values(self) -> dict[str, set[Value]]:
+        """Return the values that the categories list."""
+        given = {name: each if isinstance(each, list) else each.values for name, each in self.categorical.items()}
+        return {name: set(values) for name, values in given.items()}
+
     def features(self) -> dict[str, Feature]:
         """Return the features, as `Features` takes them."""
         numeric = dict.fromkeys(self.numeric, NumberRule()) if isinstance(self.numeric, list) else self.numeric
@@ -87,28 +98,35 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     """A bandit as its file describes it; docs/service.md explains the keys. `window` is in seconds."""
 
     name: Text
+    rewards: Literal["clicks", "explicit"]
     user: Side = Side()
     arm: Side = Side()
     policy: Text = "HyIDS"
     challengers: list[Challenger] = []
     window: Seconds | None = None
-    no_reward: Reward | None = None
-    rewards: tuple[Reward, Reward] | None = None
+    range: tuple[Reward, Reward] | None = None
+    strict: bool = False
     floor: Annotated[float, Meta(ge=LEAST_FLOOR, le=1)] = 0.05
     seed: Annotated[int, Meta(ge=0)] | None = None
 
     def __post_init__(self) -> None:
-        if (self.window is None) != (self.no_reward is None):
-            there, lacking = ("window", "no_reward") if self.no_reward is None else ("no_reward", "window")
-            raise ValueError(f"{there} is given without {lacking}: give both or neither")
-        low, high = self.rewards or (-LIMIT, LIMIT)
+        if self.rewards == "clicks" and self.window is None:
+            raise ValueError('rewards = "clicks" needs a window: write how long a reward may take, such as "30m"')
+        if self.rewards == "explicit" and self.window is not None:
+            raise ValueError('window is given with rewards = "explicit", which are learned as they come: leave it out')
+        low, high = self.range or (-LIMIT, LIMIT)
         if not low < high:
-            raise ValueError(f"rewards must be [lowest, highest], got [{low}, {high}]")
+            raise ValueError(f"range must be [lowest, highest], got [{low}, {high}]")
         if self.no_reward is not None and not low <= self.no_reward <= high:
-            raise ValueError(f"no_reward is {self.no_reward:g}, beyond rewards = [{low}, {high}]: widen the range")
+            raise ValueError(f'range is [{low}, {high}], but with rewards = "clicks" no reward is 0: include 0')
         names = [LIVE, *(each.name for each in self.challengers)]
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"a challenger is called {twice[0]!r}, as another policy is: rename it")
+
+    @property
+    def no_reward(self) -> float | None:
+        """The reward of a decision that got none; None if it is not learned."""
+        return 0.0 if self.rewards == "clicks" else None
 
     @property
     def features(self) -> Features:
@@ -132,6 +150,9 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
         except msgspec.ValidationError as problem:
             words, _, path = str(problem).partition(" - at `$.")
             at = path and f"{path[:-1]}: "
+            if at == "rewards: " or words.endswith("required field `rewards`"):
+                wrong = f"rewards is {plain['rewards']!r}" if "rewards" in plain else "rewards is missing"
+                raise ValueError(f"{wrong}: {REWARDS}; the key range has their [lowest, highest]") from None
             unknown = re.fullmatch(r"Object contains unknown field `(.*)`", words, re.DOTALL)
             if unknown is None:
                 raise ValueError(at + words) from None
@@ -171,7 +192,7 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
 def read_bandit(values: Mapping[str, Any]) -> Bandit:
     """Check the content of a `bandit.toml`; raise ValueError or TypeError with the path of what is wrong.
 
-    >>> bandit = read_bandit({"name": "page", "window": "30m", "no_reward": 0, "user": {"numeric": ["age"]}})
+    >>> bandit = read_bandit({"name": "page", "rewards": "clicks", "window": "30m", "user": {"numeric": ["age"]}})
     >>> bandit.window, bandit.policy, bandit.features.names_z
     (1800.0, 'HyIDS', ['constant', 'user.age'])
     """

@@ -14,6 +14,12 @@ BINS = 240
 FIRST_BIN = 1_000_000
 """Initial microseconds of a stretch."""
 
+DISTINCT = 20
+"""Different rewards, and different values of a feature without a column, that are counted one by one."""
+
+OTHERS = "other values"
+"""The name under which further values are counted."""
+
 
 class Terms(msgspec.Struct):
     """Sums of terms X_t, and the `spread`: the sum of (X_t - G_t)^2 with guesses G_t made from the terms before."""
@@ -43,11 +49,13 @@ class Compared(msgspec.Struct):
     """Sums of a policy that did not decide, over decisions by a model that had applied the row `since`."""
 
     since: int = 0
+    weight: Terms = msgspec.field(default_factory=Terms)
     value: Terms = msgspec.field(default_factory=Terms)
     difference: Terms = msgspec.field(default_factory=Terms)
 
     def add(self, weight: float, reward: float, base: float, ends: tuple[float, float] | None) -> tuple[float, float]:
         """Count a reward; return the term of the value and its part of the spread."""
+        self.weight.add(weight, None)
         surplus = reward - base
         self.difference.add((weight - 1) * surplus, None if ends is None else (ends[0] - ends[1], ends[1] - ends[0]))
         term = base + weight * surplus
@@ -62,13 +70,17 @@ class ArmSums(msgspec.Struct):
 
 
 class Bin(msgspec.Struct):
-    """A stretch of time: its parts of the sums of the whole log."""
+    """A stretch of time: its parts of the sums of the whole log, its decisions, and how many of them got a reward."""
 
+    decisions: int = 0
+    rewarded: int = 0
     reward: Terms = msgspec.field(default_factory=Terms)
     uniform: Terms = msgspec.field(default_factory=Terms)
 
     def add(self, other: Self) -> None:
         """Add the sums of another stretch."""
+        self.decisions += other.decisions
+        self.rewarded += other.rewarded
         self.reward.sum_up(other.reward.n, other.reward.total, other.reward.spread)
         self.uniform.sum_up(other.uniform.n, other.uniform.total, other.uniform.spread)
 
@@ -93,10 +105,11 @@ class Summary(msgspec.Struct):
     difference. The weight w is the policy's probability of the arm divided by that of the decision, with mean 1, so b
     may be anything that was known before: 0 if there is a range, because the terms then have a lowest value, otherwise
     the mean reward so far. `weights` and `uniform_weights` are bounds on w: 1 + n (1 - floor) / floor, and 1 / floor.
-    `start` and `width` of stretches of time are in microseconds.
+    `start` and `width` of stretches of time are in microseconds. `delays` counts rewards by the number of bits of their
+    delay in microseconds, `values` by their value, and `fallbacks` the values of features that have no column, as JSON.
     """
 
-    rewards: tuple[float, float] | None = None
+    range: tuple[float, float] | None = None
     decisions: int = 0
     reward: Terms = msgspec.field(default_factory=Terms)
     late: int = 0
@@ -109,6 +122,9 @@ class Summary(msgspec.Struct):
     start: int | None = None
     width: int = FIRST_BIN
     bins: dict[int, Bin] = msgspec.field(default_factory=dict)
+    delays: dict[int, int] = msgspec.field(default_factory=dict)
+    values: dict[str, int] = msgspec.field(default_factory=dict)
+    fallbacks: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
 
     def compare(self, live: str, policies: Collection[str], *, row: int, unchanged: Collection[str]) -> None:
         """Begin comparisons with the live policy at a row; unchanged challengers go on if the live policy does."""
@@ -122,23 +138,35 @@ class Summary(msgspec.Struct):
         }
         self.live = live
 
-    def decided(self, decision: Decision) -> None:
+    def decided(self, time: int, decision: Decision) -> None:
         """Count a decision."""
         self.decisions += 1
+        self._bin(time).decisions += 1
         self.weights.count(1 + decision.n * (1 - decision.floor) / decision.floor)
         self.uniform_weights.count(1 / decision.floor)
         self.arms.setdefault(decision.arm, ArmSums()).decisions += 1
 
+    def rewarded(self, time: int, decided: int, reward: float) -> None:
+        """Count a reward that is learned as it comes, for a decision of the time `decided`."""
+        self._bin(decided).rewarded += 1
+        bits = (time - decided).bit_length()
+        self.delays[bits] = self.delays.get(bits, 0) + 1
+        _count(self.values, repr(reward))
+
+    def fell_back(self, feature: str, value: str) -> None:
+        """Count a value of a feature that has no column."""
+        _count(self.fallbacks.setdefault(feature, {}), value)
+
     def learned(self, time: int, decision: Decision, reward: float) -> None:
         """Count a reward that was learned."""
-        if self.rewards is not None:
-            low, high = self.rewards
+        if self.range is not None:
+            low, high = self.range
             reward = (reward - low) / (high - low)
-        ends = None if self.rewards is None else (0.0, 1.0)
+        ends = None if self.range is None else (0.0, 1.0)
         at, before = self._bin(time), self.reward.total / self.reward.n if self.reward.n else reward
         at.reward.sum_up(1, reward, self.reward.add(reward, ends))
         self.arms.setdefault(decision.arm, ArmSums()).reward.add(reward, ends)
-        base = before if self.rewards is None else 0.0
+        base = before if self.range is None else 0.0
         uniform = 1 / (decision.n * decision.chance)
         value, part = self.uniform.add(uniform, reward, base, ends)
         at.uniform.sum_up(1, value, part)
@@ -150,9 +178,16 @@ class Summary(msgspec.Struct):
     def _bin(self, time: int) -> Bin:
         if self.start is None:
             self.start = time
+        time = max(time, self.start)
         while (number := (time - self.start) // self.width) >= BINS:
             self.width *= 2
             old, self.bins = self.bins, {}
             for before, each in old.items():
                 self.bins.setdefault(before // 2, Bin()).add(each)
         return self.bins.setdefault(number, Bin())
+
+
+def _count(counts: dict[str, int], value: str) -> None:
+    if value not in counts and len(counts) >= DISTINCT:
+        value = OTHERS
+    counts[value] = counts.get(value, 0) + 1

@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 
 from hybandits.service.log import StoreError
-from hybandits.service.summary import ArmSums, Bin, Compared, Largest, Summary, Terms
+from hybandits.service.settings import Bandit
+from hybandits.service.summary import OTHERS, ArmSums, Bin, Compared, Largest, Summary, Terms
 from hybandits.service.writer import Writer
 from hybandits.statistics import asymptotic_radius, boundary, growing_scale
 
@@ -19,6 +20,23 @@ LEVEL = 0.95
 
 ENOUGH = 100
 """Rewards before an asymptotic sequence is shown."""
+
+SELECTED = 0.001
+"""Error rate of the test that rewards come for decisions of all kinds alike."""
+
+MOST_EQUAL = 0.95
+"""Share of equal rewards from which on the page warns."""
+
+MOST_MISSING = 0.05
+"""Share of old decisions without a reward from which on the page warns."""
+
+TYPICAL = 0.99
+"""Share of rewards that come within the typical time."""
+
+REMEDY = (
+    'If a decision without a reward earned 0, start a bandit with rewards = "clicks" and a window; otherwise send the '
+    "reward of every decision."
+)
 
 _TAIL = (1 - LEVEL) / 2
 
@@ -40,10 +58,22 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def compared(summary: Summary, sums: Compared, weights: Largest) -> Comparison:
-    """Compare a policy that did not decide with the live policy."""
+    """Compare a policy that did not decide with the live policy, if the rewards allow it."""
+    if is_selected(sums):
+        unknown = Estimate(sums.value.n, None, None, None)
+        return Comparison(unknown, unknown)
     (value,) = estimate_rewards(summary, [sums.value], weights)
     (difference,) = estimate_rewards(summary, [sums.difference], weights, difference=True)
     return Comparison(value, difference)
+
+
+def is_selected(sums: Compared) -> bool:
+    """Return whether rewards come for decisions of some kinds only: then weights, whose mean is 1, have another."""
+    weight = sums.weight
+    if weight.n < ENOUGH:
+        return False
+    (radius,) = asymptotic_radius(np.array([float(weight.n)]), np.array([weight.spread]), SELECTED)
+    return bool(abs(weight.total / weight.n - 1) > radius + 1e-9)
 
 
 def so_far(terms: Sequence[Terms]) -> list[Terms]:
@@ -59,21 +89,28 @@ def estimate_rewards(
     upper = growing_scale(weights.first, weights.ever, _TAIL) if weights is not None and weights.first else (1.0, _TAIL)
     sides = (2.0 if difference else 1.0, _TAIL), upper  # the largest distance below and above a guess, and error rates
     n, total, spread = (np.array([getattr(each, name) for each in terms], float) for name in ("n", "total", "spread"))
-    start, end = summary.rewards or (0.0, 1.0)
+    start, end = summary.range or (0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / n
-        if summary.rewards is None:
+        if summary.range is None:
             below = above = asymptotic_radius(n, spread, 2 * _TAIL)
         else:
             below, above = (boundary(spread, scale, tail) / n for scale, tail in sides)
-    means, lows, highs = mean, mean - below, mean + above
-    if summary.rewards is not None:
-        means, lows, highs = (np.clip(each, -1.0 if difference else 0.0, 1.0) for each in (means, lows, highs))
-    means, lows, highs = ((0.0 if difference else start) + (end - start) * each for each in (means, lows, highs))
-    least = ENOUGH if summary.rewards is None else 1
+    lows, highs = mean - below, mean + above
+    has_bounds, is_shown = n >= ENOUGH, n > 0
+    if summary.range is not None:
+        least, has_bounds = -1.0 if difference else 0.0, n > 0
+        lows, highs = np.clip(lows, least, 1.0), np.clip(highs, least, 1.0)
+        if weights is not None:  # a number must be possible, and the rows must say more than the range does
+            is_shown = is_shown & (mean >= least) & (mean <= 1) & ((lows > least) | (highs < 1))
+    elif weights is not None:
+        is_shown = has_bounds
+    means, lows, highs = ((0.0 if difference else start) + (end - start) * each for each in (mean, lows, highs))
     return [
-        Estimate(int(count), mean if count else None, *((low, high) if count >= least else (None, None)))
-        for count, mean, low, high in zip(*(each.tolist() for each in (n, means, lows, highs)), strict=True)
+        Estimate(int(count), mean if shown else None, *((low, high) if bounded else (None, None)))
+        for count, shown, bounded, mean, low, high in zip(
+            *(each.tolist() for each in (n, is_shown, has_bounds, means, lows, highs)), strict=True
+        )
     ]
 
 
@@ -105,6 +142,21 @@ class PolicyView(msgspec.Struct, frozen=True):
     comparison: Comparison
 
 
+class Fallback(msgspec.Struct, frozen=True):
+    """A value of a feature, as JSON, that has no column, and how often it came."""
+
+    feature: str
+    value: str
+    count: int
+
+
+class Warning(msgspec.Struct, frozen=True):
+    """Something that is probably wrong: a code for programs, and a sentence with the remedy."""
+
+    code: str
+    text: str
+
+
 class Curves(msgspec.Struct, frozen=True):
     """Rewards per decision by the `ends` of stretches of time; the first began at `start`. Times are since 1970."""
 
@@ -118,8 +170,8 @@ class View(msgspec.Struct, frozen=True):
     """The state of a bandit.
 
     `version` and `time` are of the last row that the model has applied, `behind` is the number of further rows, None if
-    the log cannot be read. `trouble`, `failures`, `refusals` are of this process: why it cannot write, its failed
-    writes, and refused requests by status. Times are in seconds since 1970.
+    the log cannot be read. `meaning` is the setting `rewards`. `trouble`, `failures`, `refusals` are of this process:
+    why it cannot write, its failed writes, and refused requests by status. Times are in seconds since 1970.
     """
 
     name: str
@@ -131,8 +183,10 @@ class View(msgspec.Struct, frozen=True):
     refusals: dict[str, int]
     live: str
     policy: str
+    warnings: list[Warning]
+    fallbacks: list[Fallback]
+    meaning: str
     window: float | None
-    no_reward: float | None
     range: tuple[float, float] | None
     floor: float
     decisions: int
@@ -171,9 +225,15 @@ def make_view(writer: Writer, refusals: Mapping[str, int] | None = None) -> View
         refusals=dict(refusals or {}),
         live=live,
         policy=bandit.policies[live],
+        warnings=_warnings(summary, bandit, writer.clock()),
+        fallbacks=[
+            Fallback(feature, value, count)
+            for feature, counts in sorted(summary.fallbacks.items())
+            for value, count in sorted(counts.items(), key=lambda each: -each[1])
+        ],
+        meaning=bandit.rewards,
         window=bandit.window,
-        no_reward=bandit.no_reward,
-        range=bandit.rewards,
+        range=bandit.range,
         floor=bandit.floor,
         decisions=summary.decisions,
         rewards=summary.reward.n,
@@ -187,6 +247,54 @@ def make_view(writer: Writer, refusals: Mapping[str, int] | None = None) -> View
         known_arms=known,
         curves=_curves(summary),
     )
+
+
+def typical_delay(summary: Summary) -> float | None:
+    """Return microseconds within which most rewards come, up to a factor of two; None where too few have come."""
+    came, total = 0, sum(summary.delays.values())
+    for bits in sorted(summary.delays):
+        came += summary.delays[bits]
+        if total >= ENOUGH and came >= TYPICAL * total:
+            return float(2**bits)
+    return None
+
+
+def _warnings(summary: Summary, bandit: Bandit, now: int) -> list[Warning]:
+    found: list[Warning] = []
+    if any(is_selected(sums) for sums in (summary.uniform, *summary.challengers.values())):
+        wrong = "Rewards come for some kinds of decisions more often than for others: other policies are not estimated."
+        found.append(Warning("selected_rewards", f"{wrong} {REMEDY}"))
+    if bandit.rewards == "clicks":
+        return found
+    total = sum(summary.values.values())
+    value, count = max(summary.values.items(), key=lambda each: (each[0] != OTHERS, each[1]), default=("", 0))
+    if total >= ENOUGH and count > MOST_EQUAL * total:
+        wrong = f"{count / total:.1%} of the rewards that were sent are {value}, which teaches little."
+        found.append(Warning("equal_rewards", f"{wrong} {REMEDY}"))
+    delay = typical_delay(summary)
+    if delay is not None:
+        ends = [(summary.start or 0) + (number + 1) * summary.width for number in summary.bins]
+        old = [each for end, each in zip(ends, summary.bins.values(), strict=True) if end <= now - delay]
+        decisions, missing = sum(each.decisions for each in old), sum(each.decisions - each.rewarded for each in old)
+        if decisions >= ENOUGH and missing > MOST_MISSING * decisions:
+            wrong = (
+                f"{missing / decisions:.1%} of the decisions older than {duration(delay / 1e6)} have no reward, though "
+                f"{TYPICAL:.0%} of the rewards come by then."
+            )
+            found.append(Warning("missing_rewards", f"{wrong} {REMEDY}"))
+    return found
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in words.
+
+    >>> duration(0.5), duration(90), duration(200_000)
+    ('0.5 seconds', '1.5 minutes', '2.3 days')
+    """
+    for unit, size in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.2g} {unit}"
+    return f"{seconds:.2g} seconds"
 
 
 def _last_row(writer: Writer) -> int | None:
@@ -210,11 +318,12 @@ def _arms(summary: Summary, active: set[str]) -> list[ArmView]:
 def _curves(summary: Summary) -> Curves:
     together = math.ceil((max(summary.bins, default=0) + 1) / POINTS)
     bins: dict[int, Bin] = {}
-    for number in sorted(summary.bins):
+    learned = sorted(number for number, each in summary.bins.items() if each.reward.n)
+    for number in learned:
         bins.setdefault(number // together, Bin()).add(summary.bins[number])
     start, width = summary.start or 0, summary.width * together
     return Curves(
-        start=start / 1e6,
+        start=(start + min(bins, default=0) * width) / 1e6,
         ends=[(start + (number + 1) * width) / 1e6 for number in bins],
         live=estimate_rewards(summary, so_far([each.reward for each in bins.values()])),
         uniform=estimate_rewards(summary, so_far([each.uniform for each in bins.values()]), summary.uniform_weights),

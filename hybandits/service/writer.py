@@ -88,7 +88,7 @@ class Writer:
         self, store: log.Store, bandit: Bandit, *, clock: Callable[[], int] = lambda: time.time_ns() // 1_000
     ) -> None:
         self.store = store
-        self._clock = clock
+        self.clock = clock
         self._queue: deque[Waiting] = deque()
         self._ready = threading.Condition()
         self._wanted = self._expected = 1
@@ -106,7 +106,7 @@ class Writer:
         with self.store.writing():
             if self.store.last()[0] == 0:
                 opened = log.Opened(log.SCHEMA, bandit.with_seed().plain())
-                self.store.append([log.Row(1, self._clock(), opened)])
+                self.store.append([log.Row(1, self.clock(), opened)])
         state = ModelState.restored(self.store)
         with self.store.writing():
             state.apply(self.store.rows(state.row), self.store)
@@ -127,7 +127,7 @@ class Writer:
         live = state.bandit.policies[state.live]
         if bandit.policies.get(state.live) != live:
             raise ValueError(f"the policy {state.live!r} ({live}) is live: keep it among the challengers as it is")
-        row = log.Row(state.row + 1, max(self._clock(), state.time), log.Changed(values))
+        row = log.Row(state.row + 1, max(self.clock(), state.time), log.Changed(values))
         changes = [f"{name} was {known[name]!r} and is {value!r}" for name, value in values.items()]
         logger.warning("the bandit has changed, from row %d on: %s", row.number, "; ".join(changes))
         return [row]
@@ -200,7 +200,7 @@ class Writer:
         window, first = self.state.bandit.window, self.state.first_open
         if window is None or first is None:
             return None
-        return min(max(0.0, (first + window * 1e6 - self._clock()) / 1e6), LONGEST_WAIT)
+        return min(max(0.0, (first + window * 1e6 - self.clock()) / 1e6), LONGEST_WAIT)
 
     def keep_snapshot(self) -> None:
         """Keep a snapshot of the model, so that the next start need not read the whole log; failures are logged."""
@@ -215,7 +215,7 @@ class Writer:
     @property
     def clock_behind(self) -> float:
         """Seconds by which this machine's clock is behind the time of the log's last row; 0 if it is not."""
-        return max(0.0, (self.state.time - self._clock()) / 1e6)
+        return max(0.0, (self.state.time - self.clock()) / 1e6)
 
     def serve(self, commands: Sequence[Command]) -> list[Outcome]:
         """Serve commands in one transaction; return when what they wrote is on disk."""
@@ -266,7 +266,7 @@ class Writer:
         with store.writing():
             self.state.apply(store.rows(self.state.row), store)
             refuse_ended(self.state, store)
-            pending = Pending(self.state, store, max(self._clock(), self.state.time))
+            pending = Pending(self.state, store, max(self.clock(), self.state.time))
             pending.close_what_is_due()
             commands = take()
             outcomes = pending.serve(commands)
@@ -380,7 +380,7 @@ class Pending:
 
     def _reward(self, command: GiveReward) -> Answer:
         event, reward = command.event_id, command.reward
-        low, high = self.state.bandit.rewards or (-LIMIT, LIMIT)
+        low, high = self.state.bandit.range or (-LIMIT, LIMIT)
         if not math.isfinite(reward) or not low <= reward <= high:
             detail = f"The reward must lie between {low:g} and {high:g}, got {reward!r}."
             raise Refused(422, detail, field="reward", value=reward)
@@ -415,7 +415,7 @@ class Pending:
 
     def _put(self, command: PutArm) -> Answer:
         arm, features = command.arm, command.features
-        self.state.check_names("arm", features)
+        self.state.check_features("arm", features)
         try:
             checks.finite("features", self.state.arm_vector(features), LIMIT)
         except (TypeError, ValueError) as problem:

@@ -25,6 +25,7 @@ from tests.support.bandits import decide, put, reward, writer
 
 BANDIT = """
 name = "page"
+rewards = "explicit"
 [user]
 numeric = ["age"]
 [arm]

@@ -26,7 +26,7 @@ def of(terms: list[float], ends: tuple[float, float] | None = (0.0, 1.0)) -> Ter
 
 def test_bounds_of_what_was_earned_are_those_of_evaluate() -> None:
     rewards = np.random.default_rng(1).random(400)
-    summary = Summary(rewards=(0.0, 1.0), reward=of(rewards.tolist()))
+    summary = Summary(range=(0.0, 1.0), reward=of(rewards.tolist()))
     low, high = bernstein(np.ones(400), rewards, rewards**2, low=0, high=1, mean=(0, 1))
     estimate = live_reward(summary)
     assert (estimate.n, estimate.mean) == (400, pytest.approx(rewards.mean()))
@@ -37,7 +37,7 @@ def test_bounds_of_a_challenger_are_those_of_evaluate_at_the_tails_used() -> Non
     """Both sides: the lower one at the usual tail, the upper one at half of it as long as the weights do not grow."""
     random = np.random.default_rng(2)
     terms = random.choice([0.0, 1.0, 7.0], 500, p=[0.8, 0.17, 0.03])
-    summary = Summary(rewards=(0.0, 1.0))
+    summary = Summary(range=(0.0, 1.0))
     comparison = compared(summary, Compared(value=of(terms.tolist())), Largest(first=8.0, ever=8.0))
     low, _ = bernstein(np.ones(500), terms, terms**2, low=0, high=8, mean=(0, 1), level=0.95)
     _, high = bernstein(np.ones(500), terms, terms**2, low=0, high=8, mean=(0, 1), level=0.975)
@@ -45,14 +45,14 @@ def test_bounds_of_a_challenger_are_those_of_evaluate_at_the_tails_used() -> Non
 
 
 def test_a_range_of_rewards_moves_and_stretches_everything() -> None:
-    plain, moved = Summary(rewards=(0.0, 1.0)), Summary(rewards=(10.0, 30.0))
+    plain, moved = Summary(range=(0.0, 1.0)), Summary(range=(10.0, 30.0))
     arms = KnownArms(3)
     for summary in (plain, moved):
         summary.compare("live", ["bold"], row=1, unchanged=[])
     for _ in range(200):
         drawn, reward, _ = arms.draw()
         for summary, value in ((plain, reward), (moved, 10 + 20 * reward)):
-            summary.decided(drawn)
+            summary.decided(0, drawn)
             summary.learned(0, drawn, value)
     for of_plain, of_moved, start in (
         (live_reward(plain), live_reward(moved), 10),
@@ -66,14 +66,14 @@ def test_a_range_of_rewards_moves_and_stretches_everything() -> None:
 
 def history(seed: int, rounds: int, *, ranged: bool, arms: int = 5) -> dict[str, np.ndarray]:
     """For live, uniform choice, bold and their differences: whether bounds held after every 20th of so many rounds."""
-    summary = Summary(rewards=(0.0, 1.0) if ranged else None)
+    summary = Summary(range=(0.0, 1.0) if ranged else None)
     summary.compare("live", ["bold"], row=1, unchanged=[])
     arms = KnownArms(seed, arms=arms)
     truth = {"live": 0.0, "bold": 0.0, "uniform": 0.0}
     covered: dict[str, list[bool]] = {name: [] for name in (*truth, "bold - live", "uniform - live")}
     for t in range(1, rounds + 1):
         drawn, reward, expected = arms.draw()
-        summary.decided(drawn)
+        summary.decided(0, drawn)
         summary.learned(0, drawn, reward)
         for name in truth:
             truth[name] += float(expected[name])
@@ -104,10 +104,10 @@ def test_bounds_hold_at_all_times(ranged: bool) -> None:
 
 def test_stretches_of_time_are_estimated_as_sums_so_far() -> None:
     random = np.random.default_rng(4)
-    summary = Summary(rewards=(0.0, 1.0))
+    summary = Summary(range=(0.0, 1.0))
     for t in range(60):
         drawn = decision(event=str(t))
-        summary.decided(drawn)
+        summary.decided(0, drawn)
         summary.learned(t * 500_000, drawn, float(random.random() < 0.3))
     curve = estimate_rewards(summary, so_far([each.reward for each in summary.bins.values()]))
     assert curve[-1].n == 60
@@ -119,7 +119,7 @@ def test_stretches_of_time_are_estimated_as_sums_so_far() -> None:
 
 
 def test_nothing_is_said_where_nothing_is_known() -> None:
-    for summary in (Summary(), Summary(rewards=(0.0, 1.0))):
+    for summary in (Summary(), Summary(range=(0.0, 1.0))):
         assert live_reward(summary) == estimates.Estimate(0, None, None, None)
         comparison = compared(summary, summary.uniform, summary.uniform_weights)
         assert comparison.difference.low is None

@@ -66,7 +66,7 @@ def test_open_decisions_are_left_out(tmp_path: Path) -> None:
 
 def test_what_counted_when_a_decision_was_closed_is_exported(tmp_path: Path) -> None:
     clock = Clock()
-    service = writer(tmp_path, {**FILE, "window": "10s", "no_reward": -1.0}, clock=clock)
+    service = writer(tmp_path, {**FILE, "rewards": "clicks", "window": "10s"}, clock=clock)
     put(service, "a", "b")
     for i in range(3):
         decide(service, f"e{i}")
@@ -75,7 +75,7 @@ def test_what_counted_when_a_decision_was_closed_is_exported(tmp_path: Path) -> 
     outcome_of(service, GiveReward("e1", 5.0))  # late
     log, _ = export(service.store, tmp_path / "log")
     rewards = np.concatenate([batch.reward for batch in log.batches()])
-    assert sorted(rewards) == [-1.0, -1.0, 2.0]
+    assert sorted(rewards) == [0.0, 0.0, 2.0]
     assert rewards.sum() == service.state.summary.reward.total
 
 

@@ -84,13 +84,13 @@ def test_late_rewards_are_counted(tmp_path: Path) -> None:
 
 def test_estimates_of_every_policy(tmp_path: Path) -> None:
     service = writer(
-        tmp_path, rewards=[0, 1], challengers=[{"name": 'bo"ld\n', "policy": "HyThompson:scale=1,noise=0.5"}]
+        tmp_path, range=[0, 1], challengers=[{"name": 'bo"ld\n', "policy": "HyThompson:scale=1,noise=0.5"}]
     )
     put(service, "a", "b")
     with served(service) as web:
-        for i in range(5):
-            web.post("/v1/decisions", json={"event_id": str(i), "user": USER})
-            web.post("/v1/rewards", json={"event_id": str(i), "reward": 1})
+        events = [str(i) for i in range(200)]
+        web.post("/v1/decisions/batch", json=[{"event_id": event, "user": USER} for event in events])
+        web.post("/v1/rewards/batch", json=[{"event_id": event, "reward": 1} for event in events])
         samples = values(web.get("/metrics").text)
     assert samples["hybandits_policy_reward_mean", "live", "live"] == 1
     assert samples["hybandits_policy_reward_low", "live", "live"] < 1

@@ -42,7 +42,7 @@ def test_other_machines_are_let_in_with_a_token_only() -> None:
     [
         ("name = 7", None, "^name: Expected `str`, got `int`$"),
         (
-            'name = "page"',
+            'name = "page"\nrewards = "explicit"',
             "no-such-file",
             r"^no-such-file cannot be read \(No such file .*\): give a file with a token$",
         ),
@@ -60,7 +60,7 @@ def test_no_log_begins_where_a_file_cannot_be_used(
 
 @pytest.mark.slow
 def test_a_server_that_stops_leaves_the_whole_log_in_its_file(tmp_path: Path) -> None:
-    (tmp_path / "bandit.toml").write_text('name = "page"')
+    (tmp_path / "bandit.toml").write_text('name = "page"\nrewards = "explicit"')
     app = make_application(Serving(bandit=str(tmp_path / "bandit.toml"), store=str(tmp_path / "log.db")))
 
     async def start_and_stop() -> None:

@@ -10,10 +10,15 @@ from hybandits.service.settings import Bandit, read_bandit
 from tests.support.bandits import CLICKS, FILE, bandit
 
 
-def test_only_the_name_and_the_features_are_needed() -> None:
-    read = read_bandit({"name": "page"})
+def test_only_the_name_and_the_meaning_of_rewards_are_needed() -> None:
+    read = read_bandit({"name": "page", "rewards": "explicit"})
     assert (read.policy, read.floor, read.window, read.challengers) == ("HyIDS", 0.05, None, [])
     assert read.features.names_z == ["constant"]
+
+
+def test_what_a_missing_reward_means_has_no_default() -> None:
+    with pytest.raises(ValueError, match=r'^rewards is missing: write rewards = "clicks" and a window if'):
+        read_bandit({"name": "page"})
 
 
 def test_a_file_without_a_seed_gets_one_of_its_own() -> None:
@@ -40,14 +45,15 @@ def test_policies_of_one_bandit_draw_different_numbers() -> None:
     ("changes", "words"),
     [
         ({"nmae": "x"}, r"^unknown key nmae \(did you mean name\?\)$"),
-        ({"window": "30m"}, "window is given without no_reward"),
-        ({"no_reward": 0}, "no_reward is given without window"),
-        ({"window": "half an hour", "no_reward": 0}, "window must be a length of time, got 'half an hour'"),
-        ({"window": -1, "no_reward": 0}, "window must be positive"),
-        ({"rewards": [1, 0]}, r"rewards must be \[lowest, highest\], got \[1.0, 0.0\]"),
-        ({"rewards": [0, 1], "window": 5, "no_reward": 2}, "no_reward is 2, beyond rewards"),
-        ({"rewards": [0, 1e60]}, r"^rewards\[1\]: Expected `float` <= 1e\+50$"),
-        ({"window": 5, "no_reward": 1e60}, r"^no_reward: Expected `float` <= 1e\+50$"),
+        ({"window": "30m"}, 'window is given with rewards = "explicit"'),
+        ({"rewards": "clicks"}, 'rewards = "clicks" needs a window'),
+        ({"rewards": "none"}, "rewards is 'none': write rewards = \"clicks\" and a window if"),
+        ({"rewards": [0, 1]}, r"rewards is \[0, 1\]: .*; the key range has their \[lowest, highest\]"),
+        ({"rewards": "clicks", "window": "half an hour"}, "window must be a length of time, got 'half an hour'"),
+        ({"rewards": "clicks", "window": -1}, "window must be positive"),
+        ({"range": [1, 0]}, r"range must be \[lowest, highest\], got \[1.0, 0.0\]"),
+        ({"rewards": "clicks", "window": 5, "range": [1, 2]}, "no reward is 0: include 0"),
+        ({"range": [0, 1e60]}, r"^range\[1\]: Expected `float` <= 1e\+50$"),
         ({"floor": 0}, "^floor: Expected `float` >= 1e-06$"),
         ({"floor": float("nan")}, "^floor: "),
         ({"user": {"numerics": []}}, r"^user: unknown key numerics \(did you mean numeric\?\)$"),
@@ -80,7 +86,7 @@ def test_what_is_wrong_is_said(changes: dict[str, Any], words: str) -> None:
         ({"arm": {"numeric": ["price", "size"]}},
          "arm is {'numeric': ['price', 'size'], 'categorical': {}} in the file but "
          "{'numeric': ['price'], 'categorical': {}} in the log"),
-        ({"rewards": [0, 1]}, "rewards is (0.0, 1.0) in the file but None in the log"),
+        ({"range": [0, 1]}, "range is (0.0, 1.0) in the file but None in the log"),
         ({"name": "other", "floor": 0.5}, None),
     ],
 )  # fmt: skip

@@ -68,7 +68,7 @@ class Service(RuleBasedStateMachine):
         self.clock, self.plain, self.logs = Clock(), Plain(), 0
         content = {**FILE, "challengers": [{"name": "even", "policy": "Uniform"}]}
         if self.windowed:
-            content |= {"window": WINDOW, "no_reward": 0.0}
+            content |= {"rewards": "clicks", "window": WINDOW}
         self.bandit = bandit(content)
         self.open()
 

@@ -14,14 +14,14 @@ def filled(seed: int = 0, rounds: int = 300, **settings: object) -> Summary:
     arms = KnownArms(seed)
     for t in range(rounds):
         drawn, reward, _ = arms.draw()
-        summary.decided(drawn)
+        summary.decided(0, drawn)
         summary.learned(t * 1_000_000, drawn, reward)
     return summary
 
 
 @pytest.mark.parametrize("rewards", [None, (0.0, 1.0), (-1.0, 3.0)])
 def test_sums_are_those_of_a_plain_recomputation(rewards: tuple[float, float] | None) -> None:
-    summary = filled(rewards=rewards)
+    summary = filled(range=rewards)
     arms = KnownArms(0)
     values: dict[str, list[float]] = {"reward": [], "uniform": [], "bold": [], "difference": []}
     for _ in range(300):
@@ -54,7 +54,7 @@ def test_sums_are_those_of_a_plain_recomputation(rewards: tuple[float, float] | 
 
 
 def test_stretches_of_time_add_up() -> None:
-    summary = filled(rounds=1_000, rewards=(0.0, 1.0))
+    summary = filled(rounds=1_000, range=(0.0, 1.0))
     assert len(summary.bins) <= BINS
     assert summary.width == 8_000_000
     for name, overall in (("reward", summary.reward), ("uniform", summary.uniform.value)):

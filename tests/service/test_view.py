@@ -8,17 +8,18 @@ import re
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from hybandits.service import view as view_module
-from hybandits.service.commands import Decide, GiveReward
+from hybandits.service.commands import Decide, GiveReward, Refused
 from hybandits.service.log import StoreError
 from hybandits.service.metrics import Metrics
 from hybandits.service.page import page
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.view import ARMS, POINTS, View, Views, make_view
 from hybandits.service.writer import Writer
-from tests.support.bandits import CLICKS, FILE, USER, Clock, put, retire, served, writer
+from tests.support.bandits import CLICKS, FILE, USER, Clock, decide, outcome_of, put, retire, reward, served, writer
 
 
 def played(path: Path, *arms: str, rounds: int = 60, seconds: float = 0.5) -> Writer:
@@ -134,11 +135,73 @@ def test_a_log_that_cannot_be_read_is_trouble_though_nobody_writes(
 def test_extreme_rewards_are_shown(tmp_path: Path, rewards: list[float]) -> None:
     service = writer(tmp_path, {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1,noise=0.5"}]})
     put(service, "a", "b")
-    for i, reward in enumerate(rewards * 120):
-        service.serve([Decide(USER, event_id=str(i)), GiveReward(str(i), reward)])
+    for i, value in enumerate(rewards * 120):
+        service.serve([Decide(USER, event_id=str(i)), GiveReward(str(i), value)])
     view = make_view(service)
     assert msgspec.json.decode(msgspec.json.encode(view), type=View) == view
     assert b"hybandits_policy_reward_mean" in Metrics(service).text(view)
     html = page(view)
     assert "no interval yet" not in html
     assert not re.search(r"\b(nan|inf)\b", html)
+
+
+def clicked(service: Writer, rounds: int, *, zeros: bool) -> View:
+    """The view after decisions between arms of which "a" is clicked more often; the others are reported or not."""
+    random = np.random.default_rng(3)
+    for i in range(rounds):
+        answer = decide(service, str(i))
+        click = random.random() < (0.6 if answer.body.arm == "a" else 0.1)
+        if click or zeros:
+            reward(service, str(i), float(click))
+        service.clock.advance(1)  # type: ignore[attr-defined]
+    return make_view(service)
+
+
+def test_a_client_that_only_reports_clicks_is_warned_and_sees_no_number(tmp_path: Path) -> None:
+    service = writer(tmp_path, policy="EpsilonGreedy:policy=Greedy,epsilon=0.1", range=[0, 1])
+    put(service, "a", "b", "c")
+    view = clicked(service, 400, zeros=False)
+    assert {each.code for each in view.warnings} >= {"equal_rewards", "missing_rewards"}
+    assert view.uniform.difference.mean is None
+    assert all(each.text in page(view) for each in view.warnings if '"' not in each.text)
+
+
+def test_the_gain_is_the_difference_of_the_numbers_beside_it(tmp_path: Path) -> None:
+    service = writer(tmp_path, range=[0, 1])
+    put(service, "a", "b", "c")
+    view = clicked(service, 300, zeros=True)
+    assert view.warnings == []
+    value, difference = view.uniform.value, view.uniform.difference
+    assert None not in (value.mean, difference.mean)
+    assert difference.mean == pytest.approx(value.mean - view.reward.mean)  # type: ignore[operator]
+    assert view.reward.n == value.n == difference.n == 300
+
+
+def test_decisions_without_a_reward_are_noticed_once_they_are_old(tmp_path: Path) -> None:
+    clock = Clock()
+    service = writer(tmp_path, clock=clock)
+    put(service, "a", "b")
+    for i in range(400):
+        decide(service, str(i))
+        clock.advance(1)
+        if i % 3:
+            reward(service, str(i), i / 7)
+    for seconds, warned in ((0, True), (-300, False)):
+        service.clock = lambda seconds=seconds: clock.now + seconds * 1_000_000  # type: ignore[misc]
+        assert ["missing_rewards" in each.code for each in make_view(service).warnings] == [True] * warned
+
+
+def test_values_without_a_column_are_counted_and_strict_refuses_them(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    for i, country in enumerate(["de", 4, "4", "4", "it"]):
+        decide(service, str(i), user={"age": 1.0, "country": country})
+    counts = {(each.feature, each.value): each.count for each in make_view(service).fallbacks}
+    assert counts == {("user.country", "4"): 1, ("user.country", '"4"'): 2, ("user.country", '"it"'): 1}
+    assert "<bdi>user.country</bdi>" in page(make_view(service))
+    strict = writer(tmp_path, strict=True)
+    outcome = outcome_of(strict, Decide({"age": 1.0, "country": "dee"}, event_id="x"))
+    assert isinstance(outcome, Refused)
+    assert (outcome.status, outcome.field, outcome.value) == (422, "user.country", "dee")
+    assert "did you mean de" in outcome.detail
+    assert decide(strict, "y").status == 201

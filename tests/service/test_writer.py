@@ -209,8 +209,8 @@ def test_what_may_change_is_changed_by_a_row_and_the_rest_is_refused(tmp_path: P
         Writer(SqliteStore(tmp_path / "log.db"), bandit(CLICKS, user={"numeric": ["age"]}))
     with pytest.raises(ValueError, match="policy is 'LinUCB:noise=1' in the file but 'HyIDS' in the log"):
         Writer(SqliteStore(tmp_path / "log.db"), bandit(CLICKS, policy="LinUCB:noise=1"))
-    with pytest.raises(ValueError, match=r"no_reward is None in the file but 0\.0 in the log"):
-        Writer(SqliteStore(tmp_path / "log.db"), bandit(rewards=[0.0, 1.0]))
+    with pytest.raises(ValueError, match="rewards is 'explicit' in the file but 'clicks' in the log"):
+        Writer(SqliteStore(tmp_path / "log.db"), bandit(range=[0.0, 1.0]))
 
 
 def test_a_challenger_is_promoted(tmp_path: Path) -> None:

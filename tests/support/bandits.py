@@ -21,13 +21,14 @@ from hybandits.service.writer import Writer
 
 FILE: dict[str, Any] = {
     "name": "page",
+    "rewards": "explicit",
     "seed": 7,
     "user": {"numeric": ["age"], "categorical": {"country": ["de", "fr"]}},
     "arm": {"numeric": ["price"]},
 }
 """The content of a bandit's file."""
 
-CLICKS = {**FILE, "window": "10s", "no_reward": 0.0, "rewards": [0.0, 1.0]}
+CLICKS = {**FILE, "rewards": "clicks", "window": "10s", "range": [0.0, 1.0]}
 """The same with a window, after which nothing counts as 0."""
 
 USER = {"age": 0.3, "country": "de"}
