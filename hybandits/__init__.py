@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hybandits.bandit import Bandit as Bandit
     from hybandits.cli.warm_up import warm_up as warm_up
     from hybandits.estimators.arms import CandidateSet as CandidateSet
     from hybandits.estimators.arms import Prediction as Prediction
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
     from hybandits.estimators.exploration import SelfNormalised as SelfNormalised
     from hybandits.estimators.policy_file import FileError as FileError
     from hybandits.estimators.ridge import HybridRidge as HybridRidge
+    from hybandits.features import Boolean as Boolean
     from hybandits.features import Category as Category
     from hybandits.features import Features as Features
+    from hybandits.features import Labels as Labels
     from hybandits.features import Number as Number
+    from hybandits.features import Vector as Vector
     from hybandits.foundation import __version__ as __version__
     from hybandits.policies import Choice as Choice
     from hybandits.policies import Choices as Choices

@@ -49,7 +49,7 @@ REMEMBERED = 4_096
 logger = logging.getLogger("hybandits.service")
 
 PARTS = (
-    "foundation", "kernels", "estimators", "policies", "features.py", "statistics.py", "service/model_state.py",
+    "foundation", "kernels", "estimators", "policies", "features", "statistics.py", "service/model_state.py",
     "service/settings.py", "service/summary.py",
 )  # fmt: skip
 """Files of the package that decisions and snapshots depend on."""

@@ -80,6 +80,8 @@ class Side(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         features: dict[str, Feature] = {name: Number(missing=rule.missing) for name, rule in numeric.items()}
         for name, given in self.categorical.items():
             rule = CategoryRule(given) if isinstance(given, list) else given
+            if not rule.values:
+                raise ValueError(f"{name}: values is empty: give at least one category")
             try:
                 features[name] = Category(**msgspec.to_builtins(rule))
             except (TypeError, ValueError) as problem:
@@ -131,7 +133,8 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     @property
     def features(self) -> Features:
         """Users and arms as vectors."""
-        return Features(user=self.user.features(), arm=self.arm.features())
+        user, arm = self.user.features(), self.arm.features()
+        return Features(user=user, arm=arm, map="das" if arm else "li")
 
     @property
     def policies(self) -> dict[str, str]:

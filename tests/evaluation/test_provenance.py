@@ -143,7 +143,7 @@ def test_a_policy_fitted_to_a_log_of_ones_own_takes_users_by_name(
     fitted(view).save(tmp_path / "policy.npz")
     online = Features.of(load(tmp_path / "policy.npz"))
     assert list(online.user) == ["country", "age", "segment", "mobile"]
-    assert online.user["age"] == Number()
+    assert online.user["age"] == Number(missing="error", centre=0.0, scale=1.0, knots=()), "taken as it is"
     assert_online_as_in_the_log(view, online)
     segment = online.user["segment"]
     assert isinstance(segment, Category)
@@ -157,13 +157,14 @@ def test_a_policy_fitted_to_a_log_of_ones_own_takes_users_by_name(
 def test_named_features_are_noted_as_those_of_a_log_are(tmp_path: Path) -> None:
     view = View(little_log(tmp_path))
     names = {"user": view.log.user, "arm": view.log.arm}
-    features = Features(**{what: dict.fromkeys(each, "number") for what, each in names.items()}, constant=False)
+    user, arm = (dict.fromkeys(each, "number") for each in names.values())
+    features = Features(user=user, arm=arm, map="das", constant=False)
     policy = Greedy(d1=features.d1, d2=features.d2)
     features.attach(policy)
     assert common_features({"policy": policy}) == "das"
     check_fitted({"policy": policy}, view)
     assert policy.notes.items() >= {"features": "das", **names}.items()
-    other = Features(user={"age": "number"}, arm={"price": "number"})
+    other = Features(user={"age": "number"}, arm={"price": "number"}, map="das")
     policy = Greedy(d1=other.d1, d2=other.d2)
     other.attach(policy)
     with pytest.raises(ValueError, match="p was fitted to a log with other user features"):

@@ -1,0 +1,634 @@
+"""Bandit: a policy that takes named columns of users and arms, and learns from the first rows how to use them."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Self, TypeVar
+
+import narwhals
+import numpy as np
+
+from hybandits.estimators import policy_file
+from hybandits.estimators.arms import Prediction
+from hybandits.estimators.policy_file import FileError
+from hybandits.estimators.random_stream import key_of_seed, stream_of
+from hybandits.features import Features
+from hybandits.features.columns import columns_of, is_missing, is_record, is_table, table_of
+from hybandits.features.named import LIMIT, Notes
+from hybandits.foundation import checks
+from hybandits.foundation.checks import FloatArray, parameters_of
+from hybandits.kernels.arrow import LIMIT as LARGEST
+from hybandits.policies.base import File, Policy, _alive
+from hybandits.policies.by_name import make_policy, nested_policies, parse_policy, policy_class
+from hybandits.policies.choices import Choice, Choices
+from hybandits.policies.hyran import HyRan
+from hybandits.policies.suplinucb import SupLinUCB
+
+FIRST_ROWS = 2000
+"""Rewarded rows that the map from columns to features is learned from."""
+
+GROWTH = 4
+"""The map is learned again whenever there are so many times as many rows, until all first rows are there."""
+
+KIND = "Bandit"
+"""The class in the header of a file."""
+
+NAMES = ("user", "arm", "pair")
+
+Raw = dict[str, dict[str, list[Any]]]
+"""Columns by side and name, before they are encoded."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _synchronized(method: Function) -> Function:
+    """Hold the lock of the bandit while the method runs."""
+
+    @functools.wraps(method)
+    def holding(self: Bandit, *arguments: Any, **options: Any) -> Any:
+        with self._lock:
+            return method(self, *arguments, **options)
+
+    return holding  # type: ignore[return-value]
+
+
+class _Candidates(NamedTuple):
+    """Arms to choose from, with their columns and vectors."""
+
+    ids: list[Hashable]
+    raw: dict[str, list[Any]]
+    vectors: FloatArray
+
+
+class Bandit:
+    """Chooses among arms from what is known about a user and about each arm, by name, and learns from rewards.
+
+    `Features` turns columns into the numbers that a policy takes. What they need to know, such as the mean of a number
+    and the values of a category, is learned from the first rewarded rows, which are kept. At 1, 4, 16, .. rows the map
+    is learned again, and a new policy learns all kept rows through it. After `first_rows` the map is fixed and the rows
+    are dropped. At any time the bandit is what it would be if it had had its present map from the start.
+
+    Parameters
+    ----------
+    user, arm, pair, interactions, own, curves, limit, strict
+        As for `Features`.
+    policy : str
+        The policy and its settings, such as "HyThompson:propensity_draws=100".
+    first_rows : int
+        The number of rewarded rows that the map is learned from.
+    arm_id : str
+        The column that holds the ids of arms, where arms are a table or a list of dicts.
+    seed : int or None
+        The seed of the random draws; None draws fresh entropy.
+
+    Attributes
+    ----------
+    features : Features
+        The present map; `features.summary()` says what it does, `features.fallbacks` what it could not place.
+    policy : Policy
+        The present policy.
+    rounds : int
+        The number of rewards learned.
+    fixed : bool
+        True once the map does not change any more.
+
+    Examples
+    --------
+    >>> from hybandits import Bandit
+    >>> articles = {"a17": {"price": 2.5, "topic": "news"}, "b4": {"price": 1.0, "topic": "sport"}}
+    >>> bandit = Bandit(user={"age": "number", "country": "category"}, arm=articles, seed=0)
+    >>> choice = bandit.choose({"age": 31, "country": "de"}, articles)
+    >>> bandit.learn(choice.receipt, reward=1.0)
+
+    The receipt holds the arm, its columns and the user's as plain values. Without it, pass them:
+
+    >>> bandit.learn("b4", {"age": 52, "country": "fr"}, 0.0, columns=articles["b4"])
+    >>> bandit.put_arms(articles)
+    >>> bandit.learn("b4", {"age": 24, "country": "it"}, 0.0)
+    >>> bandit
+    Bandit(user=['age', 'country'], arm=['price', 'topic'], policy='HyIDS'): 3 rewards learned, map of 1 row(s)
+    """
+
+    def __init__(
+        self,
+        *,
+        user: Any = None,
+        arm: Any = None,
+        pair: Any = None,
+        interactions: Sequence[Sequence[str]] | None = None,
+        own: Sequence[str] | None = None,
+        curves: bool = True,
+        limit: int = LIMIT,
+        strict: bool = False,
+        policy: str = "HyIDS",
+        first_rows: int = FIRST_ROWS,
+        arm_id: str = "id",
+        seed: int | None = None,
+    ) -> None:
+        declared = Features(
+            user=user,
+            arm=_without(arm, arm_id),
+            pair=pair,
+            interactions=interactions,
+            own=own,
+            curves=curves,
+            limit=limit,
+            strict=strict,
+        )
+        first_rows = checks.count("first_rows", first_rows, least=1, why="the map is learned from them")
+        self._start(declared, policy, first_rows, arm_id, key_of_seed(seed, stream_of(KIND)) >> 1)
+
+    def _start(self, declared: Features, policy: str, first_rows: int, arm_id: str, seed: int) -> None:
+        self._lock = threading.RLock()
+        self._declared, self._spec, self.first_rows, self.arm_id, self._seed = (
+            declared,
+            policy,
+            first_rows,
+            arm_id,
+            seed,
+        )
+        for inner, _ in nested_policies(*parse_policy(policy)):
+            if issubclass(policy_class(inner), HyRan | SupLinUCB):
+                raise ValueError(f"{inner} needs all candidates of a round to learn from one: use HyIDS or HyLinUCB")
+        self.fixed = declared.complete
+        self.features = declared if self.fixed else declared.learn(strict=False)
+        self.policy = self._policy_for(self.features)
+        self._arms: list[Hashable] = []
+        self._rewards: list[float] = []
+        self._rows: dict[str, dict[str, list[Any]]] = {
+            what: {name: [] for name in getattr(declared, what)} for what in NAMES
+        }
+        self._map_rows = 0
+        self._pool: dict[Hashable, dict[str, Any]] = {}
+        self._vectors: tuple[Any, dict[Hashable, FloatArray]] = None, {}
+        _alive.add(self)  # type: ignore[arg-type]  # renews the lock in a forked process
+
+    def _policy_for(self, features: Features) -> Policy:
+        """A policy that has learned nothing, for the columns of these features."""
+        kind, settings = parse_policy(self._spec)
+        if "groups" in parameters_of(policy_class(kind)):
+            settings = {**settings, "groups": tuple(each.tolist() for each in features.groups)}
+        policy = make_policy(kind, settings, d1=features.d1, d2=features.d2, arms=1, horizon=2, seed=self._seed)
+        return self._with_lock(policy)
+
+    def _with_lock(self, policy: Policy) -> Policy:
+        """Let the policy hold the bandit's lock: with two, a fork could wait for ever."""
+        policy._lock = self._lock
+        return policy
+
+    def __repr__(self) -> str:
+        sides = ", ".join(f"{what}={list(each)}" for what in NAMES if (each := getattr(self._declared, what)))
+        state = "map fixed" if self.fixed else f"map of {self._map_rows} row(s)"
+        return f"Bandit({sides}, policy={self._spec!r}): {self.rounds} rewards learned, {state}"
+
+    def reseed(self, seed: int | None) -> None:
+        """Begin another stream of random numbers, as if the bandit had been constructed with this seed."""
+        with self._lock:
+            self._seed = key_of_seed(seed, stream_of(KIND)) >> 1
+            self.policy.reseed(self._seed)
+
+    @property
+    def rounds(self) -> int:
+        """The number of rewards learned."""
+        return self.policy.rounds
+
+    @property
+    def arms(self) -> dict[Hashable, dict[str, Any]]:
+        """The columns of the arms that were put, by id."""
+        with self._lock:
+            return {arm: dict(each) for arm, each in self._pool.items()}
+
+    # ------------------------------------------------------------------ arms
+
+    @_synchronized
+    def put_arms(self, arms: Any) -> None:
+        """Add arms, or replace their columns: a mapping of ids to dicts, or a table or dicts with a column of ids.
+
+        They are the candidates of calls that pass none, and their columns are those that `learn` takes for an id.
+        """
+        noted: Notes = []
+        ids, raw, _ = self._given(arms, noted)
+        for row, arm in enumerate(ids):
+            self._pool[arm] = {name: plain_value(values[row]) for name, values in raw.items()}
+        self.features.count(noted)
+        self._vectors = None, {}
+
+    @_synchronized
+    def forget(self, arm: Hashable) -> None:
+        """Drop an arm and what is known about it alone; what it has taught about others stays."""
+        if arm not in self._pool and arm not in self.policy.arms:
+            raise KeyError(f"arm {arm!r} is not known: it was neither put, chosen nor learned")
+        if arm in self.policy.arms:
+            self.policy.forget(arm)
+        self._pool.pop(arm, None)
+        number = len({each for each in self._arms if is_forgotten(each)})
+        self._arms = [(FORGOTTEN, number, arm) if each == arm else each for each in self._arms]
+
+    def _given(self, arms: Any, noted: Notes) -> _Candidates:
+        """Check candidates and encode their columns; None for the arms that were put."""
+        rows: Any = None
+        if arms is None:
+            if not self._pool:
+                raise ValueError("there are no arms: pass them, or put_arms(..) first")
+            return self._put(list(self._pool))
+        if isinstance(arms, Mapping):
+            ids, rows = list(arms), list(arms.values())
+        elif is_table(arms):
+            ids, rows = columns_of("arm", arms, [self.arm_id])[self.arm_id], arms
+        elif isinstance(arms, str | bytes) or not isinstance(arms, Iterable):
+            raise TypeError(f"arms is {checks.short(arms)}: pass a mapping of ids to dicts, a table, or a list of ids")
+        else:
+            ids = list(arms)
+            if ids and all(is_record(each) for each in ids):
+                ids, rows = columns_of("arm", ids, [self.arm_id])[self.arm_id], ids
+            elif self.features.arm:
+                return self._put(ids)
+        if not ids:
+            raise ValueError("there are no arms: pass at least one candidate")
+        for arm in ids:
+            checks.new_arm(arm)
+        if len(set(ids)) < len(ids):
+            raise ValueError(f"arms holds an id more than once: {checks.short(ids)}; each candidate may appear once")
+        raw = self.features.raw("arm", rows, noted, beside=self.arm_id)
+        return _Candidates(ids, raw, self.features.encoded("arm", raw, len(ids), noted))
+
+    def _put(self, ids: list[Hashable]) -> _Candidates:
+        """Candidates among the arms that were put, whose vectors are kept."""
+        if unknown := [arm for arm in ids if arm not in self._pool]:
+            near = checks.nearest(unknown[0], map(str, self._pool))
+            raise ValueError(
+                f"arm {checks.short(unknown[0])} was not put{near}: pass its columns, or put_arms(..) first"
+            )
+        if self._vectors[0] is not self.features:
+            pool = {name: [each[name] for each in self._pool.values()] for name in self.features.arm}
+            encoded = self.features.encoded("arm", pool, len(self._pool), [])
+            self._vectors = self.features, dict(zip(self._pool, encoded, strict=True))
+        kept = self._vectors[1]
+        raw = {name: [self._pool[arm][name] for arm in ids] for name in self.features.arm}
+        return _Candidates(ids, raw, np.array([kept[arm] for arm in ids]))
+
+    # ------------------------------------------------------------------ choosing
+
+    def _round(self, user: Any, arms: Any, pairs: Any) -> tuple[Any, ...]:
+        """Check one round; return the candidates, the user's and the pairs' columns, x, z and what fell back."""
+        noted: Notes = []
+        found = self._given(arms, noted)
+        features, n = self.features, len(found.ids)
+        users = self._columns("user", [user] if is_record(user) else user, 1, noted)
+        given = self._columns("pair", pairs, n, noted)
+        u, p = features.encoded("user", users, 1, noted), features.encoded("pair", given, n, noted)
+        x, z = features.computed(u, found.vectors, p)
+        return found, users, given, x[0], z[0], noted
+
+    def _columns(self, what: str, data: Any, n: int, noted: Notes) -> dict[str, list[Any]]:
+        """The columns of a side in n rows."""
+        names = list(getattr(self.features, what))
+        if not names:
+            if data is not None and what == "pair":
+                raise ValueError("pairs are given, but there are no pair features: declare some, or leave pairs out")
+            return {}
+        if data is None:
+            raise TypeError(f"{what} columns are missing: pass {', '.join(names)} as a table or a list of dicts")
+        raw = self.features.raw(what, data, noted)
+        if len(raw[names[0]]) != n:
+            raise ValueError(f"there are {len(raw[names[0]])} {what} rows, expected {n}: pass one for each")
+        return raw
+
+    def _receipt(self, arm: Hashable, index: int, users: Any, found: _Candidates, pairs: Any) -> dict[str, Any]:
+        """What `learn` needs of a round, as values that JSON can hold, up to an id that is a tuple."""
+        return {
+            "arm": arm,
+            "user": {name: plain_value(values[0]) for name, values in users.items()},
+            "columns": {name: plain_value(values[index]) for name, values in found.raw.items()},
+            "pair": {name: plain_value(values[index]) for name, values in pairs.items()},
+        }
+
+    @_synchronized
+    def choose(
+        self,
+        user: Any = None,
+        arms: Any = None,
+        pairs: Any = None,
+        *,
+        key: Hashable | None = None,
+        randomize: bool = False,
+        floor: float | None = None,
+    ) -> Choice:
+        """Choose an arm for a user.
+
+        Parameters
+        ----------
+        user : dict or row of a table
+            The user's columns; None if there are none.
+        arms : optional
+            The candidates: a mapping of ids to dicts, a table or a list of dicts with a column of ids, or ids of arms
+            that were put. By default all of these.
+        pairs : table or list of dicts, optional
+            Columns of the user and each arm together, in the order of the candidates.
+        key, randomize, floor
+            As for `Policy.choose`.
+
+        Returns
+        -------
+        Choice
+            ``choice.receipt`` holds the arm and all columns as plain values. Keep it and pass it to `learn`.
+        """
+        found, users, given, x, z, noted = self._round(user, arms, pairs)
+        choice = self.policy.choose(x, z, found.ids, key=key, randomize=randomize, floor=floor)
+        if key is None:
+            self.features.count(noted)
+        return choice._replace(receipt=self._receipt(choice.arm, choice.index, users, found, given))
+
+    @_synchronized
+    def choose_batch(
+        self, users: Any, arms: Any = None, *, threads: int = 1, randomize: bool = False, floor: float | None = None
+    ) -> Choices:
+        """Choose among the same arms for many users, the rows of a table: the same as so many calls of `choose`."""
+        noted: Notes = []
+        if self.features.pair:
+            raise ValueError("pair features belong to one user and one arm: call choose for each user")
+        found = self._given(arms, noted)
+        raw = self.features.raw("user", users, noted)
+        u = self.features.encoded("user", raw, len(next(iter(raw.values()))) if raw else len(users), noted)
+        x, z = self.features.computed(u, found.vectors, None)
+        choices = self.policy.choose_batch(x, z, found.ids, threads=threads, randomize=randomize, floor=floor)
+        self.features.count(noted)
+        receipts = [
+            self._receipt(arm, index, {name: values[b : b + 1] for name, values in raw.items()}, found, {})
+            for b, (arm, index) in enumerate(zip(choices.arms, choices.indices.tolist(), strict=True))
+        ]
+        return choices._replace(receipts=receipts)
+
+    @_synchronized
+    def rank(
+        self,
+        user: Any = None,
+        arms: Any = None,
+        m: int | None = None,
+        *,
+        pairs: Any = None,
+        key: Hashable | None = None,
+    ) -> Choices:
+        """Choose arms for m positions, the best first; see `Policy.rank`."""
+        found, users, given, x, z, noted = self._round(user, arms, pairs)
+        ranking = self.policy.rank(x, z, found.ids, m, key=key)
+        if key is None:
+            self.features.count(noted)
+        each = zip(ranking.arms, ranking.indices.tolist(), strict=True)
+        return ranking._replace(receipts=[self._receipt(arm, index, users, found, given) for arm, index in each])
+
+    @_synchronized
+    def predict(self, user: Any = None, arms: Any = None, pairs: Any = None) -> Prediction:
+        """Estimate the mean rewards of candidates and their widths without choosing; nothing changes."""
+        found, _, _, x, z, _ = self._round(user, arms, pairs)
+        return self.policy.predict(x, z, found.ids)
+
+    @_synchronized
+    def propensities(
+        self, user: Any = None, arms: Any = None, pairs: Any = None, *, key: Hashable | None = None
+    ) -> FloatArray:
+        """Return the probability with which `choose`, with this key, would choose each candidate now."""
+        found, _, _, x, z, _ = self._round(user, arms, pairs)
+        return self.policy.propensities(x, z, found.ids, key=key)
+
+    # ------------------------------------------------------------------ learning
+
+    def learn(self, arm: Any, user: Any = None, reward: Any = None, *, columns: Any = None, pair: Any = None) -> None:
+        """Learn one reward.
+
+        Parameters
+        ----------
+        arm : receipt or id
+            ``choice.receipt``, which holds all columns, or the id of the arm that was played.
+        user, columns, pair : dict, optional
+            With an id: the columns of the user, of the arm, and of both together, when the arm was played. `columns` of
+            an arm that was put may be left out.
+        reward : float
+            The reward it brought.
+        """
+        values = [checks.reward(reward)]
+        checks.finite("reward", np.array(values[0]), LARGEST)
+        if isinstance(arm, Mapping | Choice):
+            if user is not None or columns is not None or pair is not None:
+                raise TypeError(
+                    "a receipt holds all columns: pass it and the reward alone, as in learn(receipt, reward=1)"
+                )
+            self.learn_batch([arm], rewards=values)
+        else:
+            sides = ([each] if each is not None else None for each in (user, columns, pair))
+            users, arms, pairs = sides
+            self.learn_batch([arm], users, values, columns=arms, pairs=pairs)
+
+    @_synchronized
+    def learn_batch(
+        self, arms: Any, users: Any = None, rewards: Any = None, *, columns: Any = None, pairs: Any = None
+    ) -> None:
+        """Learn many rewards: receipts and rewards, or ids with as many rows of users, columns and pairs.
+
+        The result is that of calling `learn` row by row. If any row is refused, none is learned.
+        """
+        noted: Notes = []
+        ids, raw = self._feedback(arms, users, columns, pairs, noted)
+        n = len(ids)
+        values = checks.array("rewards", rewards, 1, n, f"shape ({n},), one reward per row")
+        checks.finite("rewards", values, LARGEST)
+        stage = 0 if self.fixed else self._stage(len(self._arms) + n)
+        if stage > self._map_rows:
+            self._learn_again(stage, ids, raw, values)
+            return
+        self._learn_rows(self.features, self.policy, ids, raw, values, noted)
+        self.features.count(noted)
+        if not self.fixed:
+            self._keep(ids, raw, values)
+
+    def _learn_again(self, stage: int, ids: list[Hashable], raw: Raw, values: FloatArray) -> None:
+        """Learn the map from the first `stage` rows, and all rows through it."""
+        for what in NAMES:
+            self.features.encoded(what, raw[what], len(ids), [])  # wrong values are refused with their rows
+        ids = [*self._arms, *ids]
+        rows = {what: {name: [*each, *raw[what][name]] for name, each in self._rows[what].items()} for what in NAMES}
+        first = {what: {name: each[:stage] for name, each in side.items()} for what, side in rows.items()}
+        features = self._declared.learn_raw(first, strict=False)
+        policy = self._policy_for(features)
+        policy.notes = self.policy.notes
+        policy.number_decisions(self.policy.decision_numbers(0)[1])
+        policy.admit(self.policy.arms)
+        noted: Notes = []
+        rewards = np.concatenate([np.array(self._rewards), values])
+        self._learn_rows(features, policy, ids, rows, rewards, noted)
+        for arm in dict.fromkeys(ids):
+            if is_forgotten(arm):
+                policy.forget(arm)
+        features.count(noted)
+        self.features, self.policy, self._map_rows = features, policy, stage
+        self.fixed = stage == self.first_rows
+        features.strict = self._declared.strict and self.fixed
+        self._arms, self._rewards, self._rows = [], [], {what: {name: [] for name in rows[what]} for what in NAMES}
+        if not self.fixed:
+            self._keep(ids, rows, rewards)
+        elif features.remarks:
+            checks.warn(f"the map from columns is fixed after {stage} rows; {'; '.join(features.remarks)}")
+
+    @staticmethod
+    def _learn_rows(
+        features: Features, policy: Policy, ids: list[Hashable], raw: Raw, rewards: FloatArray, noted: Notes
+    ) -> None:
+        u, v, p = (features.encoded(what, raw[what], len(ids), noted) for what in NAMES)
+        policy.learn_batch(ids, *features.of_rows(u, v, p), rewards)
+
+    def _stage(self, rows: int) -> int:
+        """The last number of rows, at most so many, at which the map is learned."""
+        if rows >= self.first_rows:
+            return self.first_rows
+        stage = 1
+        while stage * GROWTH <= rows:
+            stage *= GROWTH
+        return stage if rows else 0
+
+    def _keep(self, ids: Sequence[Hashable], raw: Raw, values: FloatArray) -> None:
+        self._arms += ids
+        self._rewards += values.tolist()
+        for what, each in raw.items():
+            for name, column in each.items():
+                self._rows[what][name] += map(plain_value, column)
+
+    def _feedback(self, arms: Any, users: Any, columns: Any, pairs: Any, noted: Notes) -> tuple[list[Hashable], Raw]:
+        """The ids and the columns of rows to learn."""
+        if isinstance(arms, np.ndarray):
+            arms = arms.tolist()
+        if isinstance(arms, str | bytes | Mapping) or not isinstance(arms, Iterable):
+            raise TypeError(f"arms must be a list of ids or receipts, got {checks.short(arms)}")
+        ids = [each.receipt if isinstance(each, Choice) else each for each in arms]
+        if ids and all(isinstance(each, Mapping) for each in ids):
+            for each in ids:
+                if missing := [key for key in ("arm", "user", "columns", "pair") if key not in each]:
+                    raise ValueError(
+                        f"the receipt has no {missing[0]!r}, got {checks.short(each)}: pass choice.receipt"
+                    )
+            if users is not None or columns is not None or pairs is not None:
+                raise TypeError("receipts hold all columns: pass them and the rewards alone")
+            users, columns, pairs = ([each[key] for each in ids] for key in ("user", "columns", "pair"))
+            ids = [each["arm"] for each in ids]
+            columns = columns if self.features.arm else None
+            pairs = pairs if self.features.pair else None
+        ids = [policy_file.arm_id(each) if isinstance(each, list) else each for each in ids]
+        for arm in ids:
+            checks.new_arm(arm)
+        n = len(ids)
+        given = {"user": users, "arm": columns, "pair": pairs}
+        if columns is None and self.features.arm:
+            given["arm"] = [self._columns_put(arm) for arm in ids]
+        return ids, {what: self._columns(what, data, n, noted) for what, data in given.items()}
+
+    def _columns_put(self, arm: Hashable) -> dict[str, Any]:
+        if arm not in self._pool:
+            raise ValueError(
+                f"arm {checks.short(arm)} was not put: pass its columns, its receipt, or put_arms(..) first"
+            )
+        return self._pool[arm]
+
+    def refresh(self) -> None:
+        """Re-estimate learned settings from all rewards, so that their order no longer matters."""
+        with self._lock:
+            self.policy.refresh()
+
+    # ------------------------------------------------------------------ files
+
+    def save(self, file: File) -> None:
+        """Write the bandit, with its map, kept rows and random state, to one .npz file."""
+        policy_file.write(file, self.to_bytes())
+
+    @_synchronized
+    def to_bytes(self) -> bytes:
+        """Return what `save` would write."""
+        policy, arrays = self.policy._pack()
+        header = {
+            "class": KIND,
+            "policy": policy,
+            "spec": self._spec,
+            "seed": self._seed,
+            "first_rows": self.first_rows,
+            "arm_id": self.arm_id,
+            "fixed": self.fixed,
+            "map_rows": self._map_rows,
+            "declared": self._declared.to_dict(),
+            "features": self.features.to_dict(),
+            "rows": self._rows,
+            "arms": [checks.plain_id(arm) for arm in self._arms],
+            "pool": [[checks.plain_id(arm), each] for arm, each in self._pool.items()],
+        }
+        return policy_file.packed(header, {"rewards": np.array(self._rewards, float), **arrays})
+
+    @classmethod
+    def load(cls, file: File) -> Self:
+        """Read a bandit from a file written by `save`; it takes the decisions that the saved one would have taken."""
+        return cls.from_bytes(policy_file.read(file), source=str(file))
+
+    @classmethod
+    def from_bytes(cls, content: bytes, *, source: str = "the content") -> Self:
+        """Read a bandit from what `to_bytes` returned."""
+        header, arrays = policy_file.unpacked(content, source)
+        if header.get("class") != KIND:
+            raise FileError(f"{source} holds a {header.get('class')}, not a Bandit: use hybandits.load")
+        bandit = cls.__new__(cls)
+        try:
+            declared = Features.from_dict(header["declared"])
+            number = policy_file.counter
+            bandit._start(declared, header["spec"], number("first_rows", header["first_rows"]), header["arm_id"], 0)
+            bandit._seed = number("seed", header["seed"], 2**63)
+            bandit._rewards = arrays.pop("rewards").tolist()
+            bandit.policy = bandit._with_lock(Policy._unpack(header["policy"], arrays))
+            bandit.features = Features.from_dict(header["features"])
+            bandit.features._check_size(bandit.policy)
+            bandit.fixed, bandit._map_rows = bool(header["fixed"]), number("map_rows", header["map_rows"])
+            bandit._arms = policy_file.arm_ids(header["arms"])
+            bandit._rows = {
+                what: {name: list(header["rows"][what][name]) for name in bandit._rows[what]} for what in NAMES
+            }
+            bandit._pool = {policy_file.arm_id(arm): dict(each) for arm, each in header["pool"]}
+            lengths = {len(column) for each in bandit._rows.values() for column in each.values()}
+            if lengths - {len(bandit._arms)} or len(bandit._arms) != len(bandit._rewards):
+                raise ValueError("the kept rows differ in length")
+        except FileError:
+            raise
+        except Exception as problem:  # constructors and NumPy refuse wrong values in many ways
+            raise FileError(f"a part of the file is missing or wrong ({problem}): the file is corrupt") from None
+        return bandit
+
+    def copy(self) -> Self:
+        """Return an independent copy, random state included."""
+        return self.from_bytes(self.to_bytes())
+
+
+FORGOTTEN = "forgotten arm"
+"""Marks the kept rows of an arm that was forgotten: (FORGOTTEN, number, id)."""
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value of a column as JSON can hold it."""
+    if is_missing(value):
+        return None
+    if isinstance(value, np.ndarray | list | tuple):
+        return [plain_value(each) for each in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(plain_value, value), key=str)
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def is_forgotten(arm: Hashable) -> bool:
+    """Return whether this stands for an arm that was forgotten."""
+    return isinstance(arm, tuple) and arm[:1] == (FORGOTTEN,)
+
+
+def _without(rows: Any, name: str) -> Any:
+    """Return a table or a list of dicts without a column."""
+    if is_table(rows):
+        table = table_of(rows)
+        return narwhals.to_native(table.drop([name])) if name in table.columns else rows
+    if isinstance(rows, list) and all(is_record(row) for row in rows):
+        return [{key: row[key] for key in row.keys() if key != name} for row in rows]  # noqa: SIM118 - pandas
+    return rows
