@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -312,90 +311,6 @@ def test_users_crossed_with_arms_are_what_calls_return(map_: str) -> None:
         assert_array_equal(z[b], wanted[1])
     with pytest.raises(ValueError, match="pair features"):
         Features(pair={"distance": "number"}, map="shared+pair").crossed([], [])
-
-
-# ------------------------------------------------------------------ refusals
-
-
-def of(feature: Any, *values: Any) -> list[list[float]]:
-    """The columns of a feature for these values."""
-    vectors: list[list[float]] = (
-        Features(user={"f": feature}, map="li").user_vectors([{"f": value} for value in values])[:, 1:].tolist()
-    )
-    return vectors
-
-
-@pytest.mark.parametrize("gap", [None, np.nan, np.float32("nan"), pandas.NA, pandas.NaT])
-def test_missing_values_follow_the_rule(gap: Any) -> None:
-    assert of(Number(missing=7), 2.0, gap) == [[2.0], [7.0]]
-    assert of(Number(missing="column"), 2.0, gap) == [[2.0, 0.0], [0.0, 1.0]]
-    assert of(Category(values=["de"], missing="zero"), gap) == [[0, 0]]
-    assert of(Category(values=["de"], missing="column"), gap, "it") == [[0, 0, 1], [0, 1, 0]]
-    assert of(Category(values=["de"], missing="column", unknown="zero"), gap, "it") == [[0, 1], [0, 0]]
-    for feature in (Number(), Category(values=["de"])):
-        with pytest.raises(ValueError, match="user feature 'f' is missing, and there is no rule for that: pass a"):
-            of(feature, gap)
-
-
-@pytest.mark.parametrize(
-    ("feature", "values", "kind", "words"),
-    [
-        *((Number(), [1.0, odd], TypeError, "in row 1 is .* expected a number") for odd in ("31", Decimal(1), 1j, [1])),
-        *((Number(missing=0.0), [1, odd], ValueError, "in row 1 is -?inf: pass") for odd in (-np.inf, 10**400)),
-        *(
-            (Category(values=["de"]), [odd], TypeError, "'f' is .*, expected a category, which is a str or an int")
-            for odd in (1.5, ("a", "b"), ["a"], b"de", datetime.date(2020, 1, 1))
-        ),
-        (Category(values=[3]), ["3"], TypeError, r"is '3' \(str\), but its categories are of type int: pass 3"),
-        (Category(values=["2"]), ["2", 2], TypeError, r"in row 1 is 2 \(int\), but its categories are of type str"),
-        (
-            Category(values=["paris"], unknown="error"),
-            ["paris", "pairs"],
-            ValueError,
-            r"in row 1 is 'pairs', which is none of its 1 categories \(did you mean paris\?\): add it",
-        ),
-    ],
-)
-def test_wrong_values_name_feature_row_and_remedy(
-    feature: Any, values: list[Any], kind: type[Exception], words: str
-) -> None:
-    with pytest.raises(kind, match=words):
-        of(feature, *values)
-
-
-def test_categories_are_columns() -> None:
-    assert of(["de", "fr"], "fr", "de", "it", np.str_("de")) == [[0, 1, 0], [1, 0, 0], [0, 0, 1], [1, 0, 0]]
-    assert of([3, np.int64(1), 2.0], 1.0, np.int32(2), 9, True) == [
-        [0, 1, 0, 0],
-        [0, 0, 1, 0],
-        [0, 0, 0, 1],
-        [0, 1, 0, 0],
-    ]
-    assert Features(user={"f": Category(values=["other", "missing"], missing="column")}, map="li").user_columns == [
-        "constant", "f=other", "f=missing", "f=(other)", "f=(missing)",
-    ]  # fmt: skip
-    base = Category(values=["fr", "it"], base="de", missing="column")
-    assert of(base, "de", "it", "jp", None) == [[0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-    features = Features(user={"f": base}, map="li")
-    assert Features.from_dict(features.to_dict()).user == {"f": base}
-
-
-@pytest.mark.parametrize(
-    ("kind", "settings", "words"),
-    [
-        (Number, {"missing": "zero"}, "missing must be error, column or a number, got 'zero'"),
-        (Number, {"missing": np.nan}, "missing must be finite, got nan"),
-        (Category, {"values": "de"}, "values must be a list of categories, got 'de'"),
-        (Category, {"values": ["a", "a"]}, "values holds 'a' twice"),
-        (Category, {"values": ["1", 1]}, "values holds '1' twice, perhaps as a str and as an int"),
-        (Category, {"values": ["1"], "base": 1}, "values holds '1' twice"),
-        (Category, {"values": ["a"], "unknown": "mean"}, "unknown must be column, zero or error, got 'mean'"),
-        (Category, {"values": ["a"], "missing": 0}, "missing must be column, zero or error, got 0"),
-    ],
-)
-def test_impossible_rules_are_refused(kind: Any, settings: dict[str, Any], words: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=words):
-        kind(**settings)
 
 
 ROWS = [{"age": 31, "price": 2.5}, {"age": 52, "price": 3}]
