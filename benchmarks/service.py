@@ -104,7 +104,7 @@ from hybandits.service.serving import Serving, make_application, server_settings
 async def echo(request):
     return Response(await request.body(), media_type="application/json")
 
-serving = Serving(bandit="bandit.toml", store=sys.argv[1], port=int(sys.argv[2]))
+serving = Serving(bandits=["bandit.toml"], store=sys.argv[1], port=int(sys.argv[2]))
 app = make_application(serving)
 app.router.routes.insert(0, Route("/echo", echo, methods=["POST"]))
 uvicorn.Server(uvicorn.Config(app, **server_settings(serving))).run()

@@ -170,7 +170,7 @@ def demonstrate(*, port: int = 8000, rate: float = 30.0, seed: int = 0) -> None:
         bandit = Path(folder) / "bandit.toml"
         bandit.write_text(BANDIT)
         try:
-            serve(Serving(bandit=str(bandit), store=str(bandit.with_suffix(".db")), port=port), begin)
+            serve(Serving(bandits=[str(bandit)], port=port), begin)
         except KeyboardInterrupt:
             pass
         finally:

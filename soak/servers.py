@@ -83,7 +83,7 @@ class Service:
             port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
         self._log = bandit.with_name(f"server-{port}.log")
-        self._serving = Serving(bandit=str(bandit), store=store, port=port)
+        self._serving = Serving(bandits=[str(bandit)], store=store, port=port)
         self._process: Any
         self.start()
 

@@ -24,7 +24,7 @@ BanditFile = Annotated[Path, typer.Argument(help="The bandit's file.", metavar="
 
 
 def serve(
-    bandit: BanditFile,
+    bandits: Annotated[list[Path], typer.Argument(help="Files of bandits, or folders of them.", metavar="bandit.toml")],
     store: StoreOption = None,
     host: Annotated[str, typer.Option(help="Address to listen at; any but loopback needs a token file.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 8000,
@@ -37,13 +37,16 @@ def serve(
     The log is a SQLite file beside bandit.toml, or a PostgreSQL database that several servers share. A decision or a
     reward is answered when it is on disk, so the service can be stopped or killed at any time. Ctrl-C ends it after
     all accepted requests have been answered.
+
+    Several bandits are served at /v1/bandits/NAME/.. and listed on the page. A file that is added to a folder is served
+    without a restart. With several, --store is a folder or a database.
     """
     with _needs_extra(), plain_errors():
         from hybandits.service import serving
 
         tokens = None if token_file is None else str(token_file)
-        settings = serving.Serving(str(bandit), store or str(bandit.with_suffix(".db")), host, port, tokens)
-        words = f"hybandits: serving {bandit} at"
+        settings = serving.Serving(list(map(str, bandits)), store, host, port, tokens)
+        words = f"hybandits: serving {', '.join(settings.bandits)} at"
         serving.serve(settings, lambda url: typer.echo(f"{words} {url} (Ctrl-C ends it)", err=True))
 
 

@@ -6,12 +6,13 @@ Parameters of a function are named for what they take: `id` from the path, `body
 import asyncio
 import contextlib
 import inspect
+import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from functools import cache
 from http import HTTPStatus
 from typing import Any, get_args
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
 import msgspec
 from starlette.applications import Starlette
@@ -48,7 +49,7 @@ from hybandits.service.commands import (
     decode_batch,
 )
 from hybandits.service.log import ARMS, Arm, EventRows, Reward, StoreError, Value, decode_ids
-from hybandits.service.metrics import Metrics
+from hybandits.service.metrics import Metrics, text_of
 from hybandits.service.view import View, Views
 from hybandits.service.writer import Writer
 
@@ -62,6 +63,14 @@ HEADERS = {401: {"www-authenticate": "Bearer"}, 408: {"connection": "close"}, 50
 """Headers of refusals by status. After 408 the rest of the body is not waited for."""
 
 PROBLEM = "application/problem+json"
+
+LOOKING = 2.0
+"""Seconds between two searches for new bandits."""
+
+ROOT, NAMED = "/v1/", "/v1/bandits/{bandit}/"
+"""Paths of the only bandit, and of each of several."""
+
+logger = logging.getLogger("hybandits.service")
 
 
 class AnyText(StringConvertor):
@@ -110,12 +119,24 @@ class Problem(msgspec.Struct):
     value: Any = None
 
 
-class Service:
-    """Everything that endpoints use."""
+class BanditState(msgspec.Struct):
+    """A bandit of this process, in brief."""
 
-    def __init__(self, writer: Writer, tokens: Tokens) -> None:
+    name: str
+    path: str
+    decisions: int
+    rewards: int
+    live: str
+    trouble: str | None
+    warnings: list[str]
+
+
+class Service:
+    """A bandit: everything that its endpoints use."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.name = writer.state.bandit.name
         self.writer = writer
-        self.access = tokens
         self.metrics = Metrics(writer)
         self.views = Views(writer, self.metrics.refusals)
 
@@ -148,11 +169,50 @@ class Service:
         return self.writer.trouble
 
 
+class Bandits:
+    """The bandits of a process by name, each with a log, a writer and a thread of its own."""
+
+    def __init__(self, writers: Iterable[Writer], tokens: Tokens) -> None:
+        self.access = tokens
+        self.services: dict[str, Service] = {}
+        for writer in writers:
+            self.add(writer)
+
+    def add(self, writer: Writer) -> None:
+        """Add a bandit; its requests are served from now on."""
+        service = Service(writer)
+        if service.name in self.services or "/" in service.name:
+            why = "another one of this process has the same" if service.name in self.services else "it has a slash"
+            raise ValueError(f"the name {service.name!r} cannot be part of a path, because {why}: change name")
+        self.services = {**self.services, service.name: service}
+
+    @property
+    def first(self) -> Service:
+        """The bandit with which requests are counted that name none."""
+        return next(iter(self.services.values()))
+
+    def of(self, scope: Scope) -> Service:
+        """Return the bandit that a request names, or the only one."""
+        name = scope.get("path_params", {}).get("bandit")
+        if name in self.services:
+            return self.services[name]
+        if name is not None:
+            there = ", ".join(self.services)
+            detail = f"There is no bandit {name!r}{nearest(name, self.services)}. There are {there}."
+            raise Refused(404, detail, field="bandit", value=name)
+        if len(self.services) > 1:
+            detail = "There are several bandits here. Use /v1/bandits/{name}/.. ; GET /v1/bandits lists them."
+            raise Refused(404, detail, field="path", value=scope["path"])
+        return self.first
+
+
 ENDPOINTS: list["Endpoint"] = []
 
 
 class Endpoint:
     """One method of one path, as an ASGI application, with the name and docstring of its handler.
+
+    A handler takes one bandit as `service`, or all as `bandits`.
 
     `answers` are structs, lists of one, or media types by status. `body` is the command that is read, with `batch` a
     list of them. `token` and `manage` ask for a token, and for the second one, where there are any.
@@ -169,22 +229,29 @@ class Endpoint:
         self.token, self.manage = token, manage
         self._handler = handler
         self._parameters = inspect.signature(handler).parameters.keys()
+        self.of_one = "service" in self._parameters
         self._decoder = None if body is None else msgspec.json.Decoder(body)
         ENDPOINTS.append(self)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        service: Service = scope["app"].state.service
+        bandits: Bandits = scope["app"].state.bandits
+        service: Service | None = None
         began, status = time.perf_counter(), 500
         try:
-            response = await self._response(service, scope, receive)
+            try:
+                service = bandits.of(scope) if self.of_one else None
+            except Refused as refused:
+                response = problem(refused)
+            else:
+                response = await self._response(bandits, service, scope, receive)
             status = response.status_code
             await response(scope, receive, send)
         finally:
-            service.metrics.observe(self.name, status, time.perf_counter() - began)
+            (service or bandits.first).metrics.observe(self.name, status, time.perf_counter() - began)
 
-    async def _response(self, service: Service, scope: Scope, receive: Receive) -> Response:
+    async def _response(self, bandits: Bandits, service: Service | None, scope: Scope, receive: Receive) -> Response:
         try:
-            service.access.check(scope, token=self.token, manage=self.manage)
+            bandits.access.check(scope, token=self.token, manage=self.manage)
             arguments: dict[str, Any] = {}
             if self._decoder is not None:
                 body = await read_body(receive) or (b"" if self.required else b"{}")
@@ -193,7 +260,7 @@ class Endpoint:
                 arguments["id"] = _id(scope)
             if "scope" in self._parameters:
                 arguments["scope"] = scope
-            answer = await self._handler(service, **arguments)
+            answer = await self._handler(service or bandits, **arguments)
         except Refused as refused:
             return problem(refused)
         except StoreError as wrong:
@@ -314,16 +381,50 @@ async def promote(service: Service, body: Promote) -> Answer:
 
 
 @endpoint("GET", "/", {200: "text/html"}, token=False)
-async def page(service: Service, scope: Scope) -> Response:
-    """Show the dashboard, or ask for the token."""
+async def page(bandits: Bandits, scope: Scope) -> Response:
+    """Show the dashboard of the only bandit, or a list of all; or ask for the token."""
+    if len(bandits.services) == 1:
+        return await _page(bandits, scope, lambda: _dashboard(bandits.first))
+    return await _page(bandits, scope, lambda: _list(bandits))
+
+
+@endpoint("GET", "/bandits/{bandit}", {200: "text/html"}, token=False)
+async def page_of_bandit(bandits: Bandits, scope: Scope) -> Response:
+    """Show the dashboard of one of several bandits, or ask for the token."""
+    return await _page(bandits, scope, lambda: _dashboard(bandits.of(scope)))
+
+
+async def _page(bandits: Bandits, scope: Scope, shown: Callable[[], Awaitable[str]]) -> Response:
     try:
-        service.access.check(scope)
+        bandits.access.check(scope)
     except Refused as refused:
         if refused.status != 401:
             raise
         asking = dashboard.page(None, refused="authorization" in Headers(scope=scope))
         return Response(asking, 401, {**dashboard.headers(), **HEADERS[401]}, "text/html")
-    return Response(dashboard.page(await service.views.newest()), 200, dashboard.headers(), "text/html")
+    return Response(await shown(), 200, dashboard.headers(), "text/html")
+
+
+async def _dashboard(service: Service) -> str:
+    return dashboard.page(await service.views.newest())
+
+
+async def _list(bandits: Bandits) -> str:
+    return dashboard.list_page([await each.views.newest() for each in bandits.services.values()])
+
+
+@endpoint("GET", "/v1/bandits", {200: list[BanditState]})
+async def list_bandits(bandits: Bandits) -> Answer:
+    """List the bandits of this process."""
+    views = {name: await each.views.newest() for name, each in bandits.services.items()}
+    states = [
+        BanditState(
+            name, f"/v1/bandits/{quote(name, safe='')}", view.decisions, view.rewards, view.live, view.trouble,
+            [each.code for each in view.warnings],
+        )
+        for name, view in views.items()
+    ]  # fmt: skip
+    return Answer(200, states)
 
 
 @endpoint("GET", "/v1/view", {200: View})
@@ -333,59 +434,89 @@ async def view(service: Service) -> Answer:
 
 
 @endpoint("GET", "/metrics", {200: "text/plain"})
-async def metrics(service: Service) -> Response:
-    """Return measurements for Prometheus."""
-    text = service.metrics.text(await service.views.newest())
-    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+async def metrics(bandits: Bandits) -> Response:
+    """Return measurements for Prometheus, those of every bandit with its name as a label."""
+    all_ = {name: (each.metrics, await each.views.newest()) for name, each in bandits.services.items()}
+    return Response(text_of(all_), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 @endpoint("GET", "/openapi.json", {200: "application/json"}, token=False)
-async def openapi(service: Service) -> Response:
+async def openapi(bandits: Bandits) -> Response:
     """Describe the API for programs."""
     return Response(document(), media_type="application/json")
 
 
 @endpoint("GET", "/healthz", {200: Health}, token=False)
-async def healthy(service: Service) -> Answer:
+async def healthy(bandits: Bandits) -> Answer:
     """Answer, which shows that the process runs."""
     return Answer(200, {"status": "ok"})
 
 
 @endpoint("GET", "/readyz", {200: Health}, token=False)
-async def ready(service: Service, scope: Scope) -> Answer:
-    """Check that the service can write, by a write that changes nothing."""
-    trouble = await service.probe()
-    if trouble is not None:
-        try:
-            service.access.check(scope)
-        except Refused:  # reasons name files and hosts
-            trouble = "The service cannot write now. Ask with the token for the reason."
-        raise Refused(503, trouble)
-    return Answer(200, {"status": "ok", "version": service.writer.state.row})
+async def ready(bandits: Bandits, scope: Scope) -> Answer:
+    """Check that every bandit can write, by a write that changes nothing."""
+    for service in bandits.services.values():
+        trouble = await service.probe()
+        if trouble is not None:
+            try:
+                bandits.access.check(scope)
+            except Refused:  # reasons name files and hosts
+                trouble = "The service cannot write now. Ask with the token for the reason."
+            raise Refused(503, trouble)
+    only = len(bandits.services) == 1
+    return Answer(200, Health("ok", bandits.first.writer.state.row if only else msgspec.UNSET))
 
 
 def application(
-    writer: Writer, *, tokens: Tokens | None = None, stopped: Callable[[], object] = lambda: None
+    *writers: Writer,
+    tokens: Tokens | None = None,
+    look: Callable[[], Iterable[Writer]] | None = None,
+    stopped: Callable[[], object] = lambda: None,
 ) -> Starlette:
-    """Return the service as an ASGI application; `stopped` is called when nobody uses the log any more."""
-    service = Service(writer, tokens or Tokens())
+    """Return the service as an ASGI application.
+
+    `look` returns bandits that are new, every other second, and `stopped` is called when nobody uses the logs any more.
+    """
+    bandits = Bandits(writers, tokens or Tokens())
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        writer.start()
+        for writer in writers:
+            writer.start()
+        looking = None if look is None else asyncio.create_task(_look(bandits, look))
         yield
-        await asyncio.to_thread(writer.stop)
-        await asyncio.get_running_loop().shutdown_default_executor()  # threads may still be reading the log
+        if looking is not None:
+            looking.cancel()
+            await asyncio.wait([looking])
+        for service in bandits.services.values():
+            await asyncio.to_thread(service.writer.stop)
+        await asyncio.get_running_loop().shutdown_default_executor()  # threads may still be reading a log
         stopped()
 
+    several = [(each.path.replace(ROOT, NAMED, 1), each) for each in ENDPOINTS if each.of_one]
+    routes = [(each.path, each) for each in ENDPOINTS] + several
     app = Starlette(
-        routes=[Route(each.path.replace("{id}", "{id:any}"), each, methods=[each.method]) for each in ENDPOINTS],
+        routes=[Route(path.replace("{id}", "{id:any}"), each, methods=[each.method]) for path, each in routes],
         lifespan=lifespan,
         exception_handlers={HTTPException: _not_found},
     )
     app.router.redirect_slashes = False
-    app.state.service = service
+    app.state.bandits = bandits
     return app
+
+
+async def _look(bandits: Bandits, look: Callable[[], Iterable[Writer]]) -> None:
+    """Add bandits that are new, again and again."""
+    while True:
+        await asyncio.sleep(LOOKING)
+        for writer in await asyncio.to_thread(lambda: list(look())):
+            try:
+                bandits.add(writer)
+            except ValueError as wrong:
+                logger.error("a bandit is not served: %s", wrong)
+                continue
+            writer.start()
+            logger.warning("serving one more bandit: %s", writer.state.bandit.name)
 
 
 async def read_body(receive: Receive) -> bytes:
@@ -435,7 +566,7 @@ async def _not_found(request: Request, wrong: Exception) -> Response:
         near = nearest(path, [each.path.partition("{")[0] for each in ENDPOINTS])
         detail = f"There is no {path!r}{near}. /openapi.json lists all paths."
         refused = Refused(404, detail, field="path", value=path)
-    request.app.state.service.metrics.observe("unknown", refused.status, 0.0)
+    request.app.state.bandits.first.metrics.observe("unknown", refused.status, 0.0)
     response = problem(refused)
     if allowed:
         response.headers["allow"] = allowed
@@ -452,7 +583,11 @@ def document() -> bytes:
     _, components = msgspec.json.schema_components([Problem, *structs], ref_template="#/components/schemas/{name}")
     paths: dict[str, dict[str, Any]] = {}
     for each in endpoints:
-        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, each.path)
+    for each in endpoints:
+        if each.of_one:
+            path = each.path.replace(ROOT, NAMED, 1)
+            paths.setdefault(path, {})[each.method.lower()] = _operation(each, path)
     about = "Decisions and rewards are answered when they are on disk. Ids make requests idempotent."
     body = {
         "openapi": "3.1.0",
@@ -464,12 +599,15 @@ def document() -> bytes:
     return msgspec.json.encode(body)
 
 
-def _operation(each: Endpoint) -> dict[str, Any]:
-    operation: dict[str, Any] = {"operationId": each.name, "summary": each.summary}
-    problems = {403, 503, *each.problems} | ({401} if each.token else set())
-    if "{id}" in each.path:
+def _operation(each: Endpoint, path: str) -> dict[str, Any]:
+    named = path != each.path
+    operation: dict[str, Any] = {"operationId": f"{each.name}_of" if named else each.name, "summary": each.summary}
+    problems = {403, 503, *each.problems} | ({401} if each.token else set()) | ({404} if each.of_one else set())
+    names = [name for name in ("bandit", "id") if f"{{{name}}}" in path]
+    if names:
         schema = {"type": "string", "minLength": 1, "maxLength": LONGEST}
-        operation["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": schema}]
+        operation["parameters"] = [{"name": name, "in": "path", "required": True, "schema": schema} for name in names]
+    if "id" in names:
         problems.add(422)
     if each.body is not None:
         schema = _schema(each.body)

@@ -57,8 +57,10 @@ class AsyncClient:
     _kind: type = httpx.AsyncClient
 
     def __init__(
-        self, url: str, *, token: str | None = None, deadline: float = DEADLINE, transport: Any = None
-    ) -> None:
+        self, url: str, *, bandit: str | None = None, token: str | None = None, deadline: float = DEADLINE,
+        transport: Any = None,
+    ) -> None:  # fmt: skip
+        self._root = "/v1" if bandit is None else _path("bandits", bandit)
         if not deadline > 0:
             raise ValueError(f"deadline must be positive, got {deadline!r}: it is how many seconds a call may take")
         self._deadline = deadline
@@ -91,7 +93,7 @@ class AsyncClient:
         while True:
             pause, timeout = _pause(attempt), max(0.001, end - time.monotonic())
             try:
-                response = await self._send(method=method, url=path, content=content, timeout=timeout)
+                response = await self._send(method=method, url=self._root + path[3:], content=content, timeout=timeout)
                 if response.status_code not in retried or time.monotonic() + pause >= end:
                     return _answer(response)
             except (httpx.UnsupportedProtocol, httpx.LocalProtocolError):
@@ -185,14 +187,16 @@ def _sync(call: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callab
 class Client:
     """Decide and reward from synchronous code; threads may share a client.
 
-    `url` is the address of the service, for example "http://127.0.0.1:8000", and `token` the one that it asks for.
+    `url` is the address of the service, for example "http://127.0.0.1:8000", `bandit` the name of one of several, and
+    `token` the one that the service asks for.
     After `deadline` seconds a call ends and raises the last error. `transport` is one of httpx, for tests.
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, deadline: float = DEADLINE, transport: Any = None
-    ) -> None:
-        self._calls = _Blocking(url, token=token, deadline=deadline, transport=transport)
+        self, url: str, *, bandit: str | None = None, token: str | None = None, deadline: float = DEADLINE,
+        transport: Any = None,
+    ) -> None:  # fmt: skip
+        self._calls = _Blocking(url, bandit=bandit, token=token, deadline=deadline, transport=transport)
 
     def __enter__(self) -> Self:
         return self

@@ -1,6 +1,6 @@
 """Measurements for Prometheus. Every process reports itself; what follows from the log is the same in all of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -53,10 +53,10 @@ class Metrics(Collector):
         """Return the number of refused requests by status."""
         return {str(status): count for status, count in sorted(self._refusals.items())}
 
-    def text(self, view: View) -> bytes:
-        """Return all metrics in the text form of Prometheus."""
+    def families(self, view: View) -> Iterator[Metric]:
+        """Yield all metrics."""
         self._view = view
-        return generate_latest(self._registry)
+        yield from self._registry.collect()
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics that are not measured by request or transaction."""
@@ -87,6 +87,26 @@ class Metrics(Collector):
             if value is not None:
                 yield GaugeMetricFamily(f"hybandits_{name}", text, value)
         yield from _estimates(view)
+
+
+class _Collected(CollectorRegistry):
+    """Metrics of several bandits, each sample with the name of its bandit."""
+
+    def __init__(self, all_: Mapping[str, tuple[Metrics, View]]) -> None:
+        super().__init__()
+        self._merged: dict[str, Metric] = {}
+        for bandit, (metrics, view) in all_.items():
+            for family in metrics.families(view):
+                merged = self._merged.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+                merged.samples += [each._replace(labels={"bandit": bandit, **each.labels}) for each in family.samples]
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._merged.values()
+
+
+def text_of(all_: Mapping[str, tuple[Metrics, View]]) -> bytes:
+    """Return the metrics of all bandits in the text form of Prometheus."""
+    return generate_latest(_Collected(all_))
 
 
 def _estimates(view: View) -> Iterator[Metric]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -33,6 +34,15 @@ def page(view: View | None, *, refused: bool = False) -> str:
         css=Markup(_text("page.css")),
         js=Markup(_text("page.js")),
     )
+
+
+def list_page(views: Sequence[View]) -> str:
+    """Return the page that lists several bandits."""
+    listed = _templates.get_template("list.html").render(views=views, quote=quote)
+    return _templates.get_template("page.html").render(
+        title="Bandits", content=Markup(listed), refused=False, css=Markup(_text("page.css")),
+        js=Markup(_text("page.js")),
+    )  # fmt: skip
 
 
 def content(view: View) -> str:

@@ -4,9 +4,10 @@ import gc
 import logging
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import numpy as np
@@ -30,11 +31,18 @@ GARBAGE = 50_000
 """New objects before Python collects garbage. A transaction makes thousands, and hardly any in cycles."""
 
 
-class Serving(msgspec.Struct, frozen=True):
-    """Parameters of a server: paths of files, the address of the log, and where to listen."""
+logger = logging.getLogger("hybandits.service")
 
-    bandit: str
-    store: str
+
+class Serving(msgspec.Struct, frozen=True):
+    """Parameters of a server: files of bandits or folders of them, the address of the log, and where to listen.
+
+    Without `store` every log lies beside its file. With several bandits it is a folder, or a PostgreSQL database with a
+    schema for each.
+    """
+
+    bandits: list[str]
+    store: str | None = None
     host: str = "127.0.0.1"
     port: int = 8000
     tokens: str | None = None
@@ -81,16 +89,73 @@ def server_settings(serving: Serving) -> dict[str, Any]:
 
 
 def make_application(serving: Serving) -> Starlette:
-    """Return the application, with its log open and its model up to date."""
+    """Return the application, with its logs open and its models up to date."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    bandit, tokens = read_bandit(read_toml(Path(serving.bandit))), read_tokens(serving.tokens)
-    store = open_store(serving.store)  # the log begins only if both files can be used
-    writer = Writer(store, bandit)
-    compile_policies(writer.state.bandit)
+    tokens, files = read_tokens(serving.tokens), list(_files(serving))
+    bandits = [read_bandit(read_toml(file)) for file in files]  # logs begin only if all files can be used
+    if not files:
+        raise ValueError(f"there is no file *.toml in {', '.join(serving.bandits)}: write one, or name it")
+    names = [bandit.name for bandit in bandits]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"two bandits are called {twice[0]!r}: rename one")
+    writers = [_open(serving, file, bandit) for file, bandit in zip(files, bandits, strict=True)]
+    seen = set(files)
+
+    def look() -> Iterator[Writer]:
+        for file in _files(serving):
+            if file not in seen:
+                seen.add(file)
+                try:
+                    writer = _open(serving, file, read_bandit(read_toml(file)))
+                except (OSError, TypeError, ValueError) as wrong:
+                    logger.error("%s is not served: %s", file, wrong)
+                else:
+                    writers.append(writer)
+                    yield writer
+
+    def stopped() -> None:
+        for writer in writers:
+            writer.store.close()
+
     gc.collect()
     gc.freeze()  # objects that stay need not be searched for garbage again and again
     gc.set_threshold(GARBAGE, 20, 20)
-    return application(writer, tokens=tokens, stopped=store.close)
+    return application(*writers, tokens=tokens, look=look if _folders(serving) else None, stopped=stopped)
+
+
+def _folders(serving: Serving) -> list[Path]:
+    return [path for path in map(Path, serving.bandits) if path.is_dir()]
+
+
+def _files(serving: Serving) -> Iterator[Path]:
+    """Yield the files of all bandits; those of folders are found in the order of their names."""
+    for path in map(Path, serving.bandits):
+        yield from sorted(path.glob("*.toml")) if path.is_dir() else [path]
+
+
+def _open(serving: Serving, file: Path, bandit: Bandit) -> Writer:
+    """Return the writer of a bandit, with everything compiled that it needs."""
+    writer = Writer(open_store(store_of(serving, file)), bandit)
+    compile_policies(writer.state.bandit)
+    return writer
+
+
+def store_of(serving: Serving, file: Path) -> str:
+    """Return the address of a bandit's log."""
+    store = serving.store
+    if store is None:
+        return str(file.with_suffix(".db"))
+    if len(serving.bandits) == 1 and not _folders(serving):
+        return store
+    if "://" in store:
+        if "bandit=" in store:
+            raise ValueError(
+                "--store names a bandit, but there are several: leave bandit= out, so that each has its own"
+            )
+        return f"{store}{'&' if '?' in store else '?'}bandit={quote(file.stem)}"
+    if not Path(store).is_dir():
+        raise ValueError(f"--store {store} is no folder, and there are several bandits: give a folder or a database")
+    return str(Path(store) / f"{file.stem}.db")
 
 
 def compile_policies(bandit: Bandit) -> None:

@@ -135,7 +135,7 @@ def test_ids_are_any_text(shared_web: httpx.Client, arm: str) -> None:
 
 def test_tokens(service: Writer) -> None:
     tokens = Tokens("token-for-everything", "token-for-the-arms")
-    with served(service, tokens) as web:
+    with served(service, tokens=tokens) as web:
         bearer = {
             name: {"authorization": f"Bearer {token}"} for name, token in (("use", tokens.use), ("arms", tokens.manage))
         }
@@ -164,7 +164,7 @@ def broken() -> Any:
 
 
 def test_without_the_token_readiness_has_no_reasons(service: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    with served(service, Tokens("token-for-everything")) as web:
+    with served(service, tokens=Tokens("token-for-everything")) as web:
         monkeypatch.setattr(service.store, "writing", broken)
         answer = web.get("/readyz")
         assert answer.status_code == 503

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from hybandits.service import view as view_module
-from hybandits.service.metrics import Metrics
+from hybandits.service.metrics import Metrics, text_of
 from hybandits.service.model_state import ModelState
 from hybandits.service.view import make_view
 from tests.support.bandits import CLICKS, USER, Clock, decide, put, reward, served, writer
@@ -24,7 +24,9 @@ def values(text: str) -> dict[tuple[str, ...], float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         families = list(text_string_to_metric_families(text))
-    return {(sample.name, *sample.labels.values()): sample.value for family in families for sample in family.samples}
+    samples = [sample for family in families for sample in family.samples]
+    assert {sample.labels.pop("bandit") for sample in samples} == {"page"}
+    return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
 
 
 def test_what_happened_is_counted(tmp_path: Path) -> None:
@@ -57,9 +59,9 @@ def test_a_clock_that_is_behind_is_reported(tmp_path: Path) -> None:
     clock = Clock()
     service = writer(tmp_path, clock=clock)
     metrics = Metrics(service)
-    assert values(metrics.text(make_view(service)).decode())["hybandits_clock_behind_seconds",] == 0
+    assert values(text_of({"page": (metrics, make_view(service))}).decode())["hybandits_clock_behind_seconds",] == 0
     clock.advance(-90)
-    assert values(metrics.text(make_view(service)).decode())["hybandits_clock_behind_seconds",] == 90
+    assert values(text_of({"page": (metrics, make_view(service))}).decode())["hybandits_clock_behind_seconds",] == 90
 
 
 def test_late_rewards_are_counted(tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ class TestInChromium:
 
     def test_with_a_token(self, browser: Browser, tmp_path: Path) -> None:
         service = played(tmp_path, ["a"], 10)
-        with served(service, Tokens(TOKEN)) as web, opened(browser, web) as (page, _):
+        with served(service, tokens=Tokens(TOKEN)) as web, opened(browser, web) as (page, _):
             assert "A token is needed" in page.inner_text("main")
             page.fill("#token", "another")
             page.keyboard.press("Enter")

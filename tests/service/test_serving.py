@@ -34,7 +34,7 @@ def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
 
 def test_other_machines_are_let_in_with_a_token_only() -> None:
     with pytest.raises(ValueError, match="a token is needed"):
-        serve(Serving(bandit="bandit.toml", store="log.db", host="0.0.0.0"))
+        serve(Serving(bandits=["bandit.toml"], store="log.db", host="0.0.0.0"))
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_no_log_begins_where_a_file_cannot_be_used(
     file, log = tmp_path / "bandit.toml", tmp_path / "log.db"
     file.write_text(content)
     with pytest.raises(ValueError, match=words):
-        make_application(Serving(bandit=str(file), store=str(log), tokens=tokens))
+        make_application(Serving(bandits=[str(file)], store=str(log), tokens=tokens))
     assert list(tmp_path.iterdir()) == [file]
 
 
 @pytest.mark.slow
 def test_a_server_that_stops_leaves_the_whole_log_in_its_file(tmp_path: Path) -> None:
     (tmp_path / "bandit.toml").write_text('name = "page"\nrewards = "explicit"')
-    app = make_application(Serving(bandit=str(tmp_path / "bandit.toml"), store=str(tmp_path / "log.db")))
+    app = make_application(Serving(bandits=[str(tmp_path / "bandit.toml")], store=str(tmp_path / "log.db")))
 
     async def start_and_stop() -> None:
         async with app.router.lifespan_context(app):

@@ -14,7 +14,7 @@ import pytest
 from hybandits.service import view as view_module
 from hybandits.service.commands import Decide, GiveReward, Refused
 from hybandits.service.log import StoreError
-from hybandits.service.metrics import Metrics
+from hybandits.service.metrics import Metrics, text_of
 from hybandits.service.page import page
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.view import ARMS, POINTS, View, Views, make_view
@@ -139,7 +139,7 @@ def test_extreme_rewards_are_shown(tmp_path: Path, rewards: list[float]) -> None
         service.serve([Decide(USER, event_id=str(i)), GiveReward(str(i), value)])
     view = make_view(service)
     assert msgspec.json.decode(msgspec.json.encode(view), type=View) == view
-    assert b"hybandits_policy_reward_mean" in Metrics(service).text(view)
+    assert b"hybandits_policy_reward_mean" in text_of({"page": (Metrics(service), view)})
     html = page(view)
     assert "no interval yet" not in html
     assert not re.search(r"\b(nan|inf)\b", html)

@@ -93,12 +93,12 @@ def models(writer: Writer) -> dict[str, bytes]:
 
 
 @contextmanager
-def served(service: Writer, tokens: Tokens | None = None, *, most: int | None = None) -> Iterator[httpx.Client]:
-    """The service on a real port, as uvicorn runs it, with so many connections at most, and a client of it."""
+def served(*services: Writer, tokens: Tokens | None = None, most: int | None = None) -> Iterator[httpx.Client]:
+    """Services on a real port, as uvicorn runs it, with so many connections at most, and a client of it."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
-        app = application(service, tokens=tokens)
+        app = application(*services, tokens=tokens)
         config = uvicorn.Config(app, log_level="error", loop="asyncio", http="zttp", ws="none", limit_concurrency=most)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)

@@ -40,7 +40,7 @@
     try { if (token) headers.set("authorization", `Bearer ${token}`); } catch { ask(true); return; } // no header can hold it
     if (!document.hidden) {
       try {
-        const answer = await fetch("/", { headers });
+        const answer = await fetch(location.pathname, { headers });
         if (used !== token) return; // another token has been entered
         if (answer.status === 401) { ask(Boolean(token)); return; }
         if (!answer.ok) throw new Error(String(answer.status));
