@@ -11,7 +11,7 @@ FLAGS ?=
 BASE ?=
 unexport PYTHONDONTWRITEBYTECODE  # bytecode on disk makes the next run start faster
 
-.PHONY: help reproduce paper quick test compile lint serve bench benchmark-libraries soak docs size wheel clean
+.PHONY: help reproduce paper quick test compile lint serve bench benchmark-libraries soak docs size wheel check-wheel clean
 
 help:            ## list these targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
@@ -57,8 +57,11 @@ docs: $(VENV)/dev.stamp  ## test the examples and links of the documentation
 size: $(VENV)/dev.stamp  ## count lines and files per folder, beside those of the previous tag (or of BASE=COMMIT)
 	$(BIN)/python -m benchmarks.size $(BASE)
 
-wheel: $(VENV)/dev.stamp  ## build the sdist and the wheel into dist/
+wheel: $(VENV)/dev.stamp  ## build the sdist, and the wheel with machine code for this platform, into dist/
 	$(BIN)/python -m build
+
+check-wheel: $(VENV)/dev.stamp  ## build the wheel, install it in an empty environment, decide there with compiling forbidden
+	$(BIN)/python .ci/check_wheel.py
 
 clean:           ## remove the environment, caches and results
 	rm -rf $(VENV) out out-paper out-library-benchmark simulation dist build bench.json .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

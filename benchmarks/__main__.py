@@ -30,7 +30,7 @@ PARTS = {
     "propensities": (2, "propensities of HyThompson, how close and how fast"),
     "scale": (1, "learning among 100,000 arms beside learning among 10"),
     "memory": (1, "bytes per arm and of a process that knows a million arms"),
-    "start": (2, "importing, the first choice and reward, --help"),
+    "start": (4, "importing, --help, and the first decision after installing the wheel"),
     "loop": (1, "the compiled round loop beside the textbook"),
     "paper": (22, "the paper's settings at full length on two workers"),
     "fresh": (5, "make reproduce in a fresh clone"),

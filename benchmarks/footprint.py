@@ -19,8 +19,11 @@ from benchmarks.workloads import WORKLOADS, Plan
 
 KNOWN_TARGET_MB = 300.0
 HELP_TARGET = 0.5
-CACHED_TARGET = 2.0
-FIRST_TARGET = 15.0
+DECISION_TARGET = 2.0
+COMPILING_TARGET = 34.0
+"""Seconds to the first decision where the wheel's machine code does not fit: what it took when wheels had none."""
+
+FIRST_DECISIONS = Path(__file__).parents[1] / ".ci" / "first_decisions.py"
 
 FIRST_ARMS, LAST_ARMS = 1_000, 3_000
 """Memory per arm is the growth between these numbers of arms that have learned."""
@@ -110,12 +113,26 @@ def _seconds(call: Callable[[], object], times: int) -> Pair:
     return summary(taken)
 
 
+def _install(folder: Path) -> None:
+    """Build the wheel of this checkout and install it, without what it needs, in a folder."""
+    with tempfile.TemporaryDirectory(prefix="hybandits-bench-") as dist:
+        _python("-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", dist, str(FIRST_DECISIONS.parents[1]))
+        wheel = next(Path(dist).glob("*.whl"))
+        _python("-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), str(wheel))
+
+
+def _decide(installed: Path, **settings: str) -> float:
+    """Seconds of a new process to the first decision and reward of HyIDS, importing included."""
+    decided = _python(str(FIRST_DECISIONS), PYTHONPATH=str(installed), HYBANDITS_QUIET="1", **settings)
+    return float(json.loads(decided)["seconds"]["first"])
+
+
 def run_start(plan: Plan) -> Section:
-    """Wall time of new processes."""
-    section = Section("start", "wall time of a new process, interpreter included", ("what", *JUDGED))
+    """New processes: importing, help, and the first decision after installing the wheel."""
+    section = Section(
+        "start", "a new process: importing, help, and the first decision with its reward", ("what", *JUDGED)
+    )
     times = plan.repeats(3, 1)
-    shape = WORKLOADS["W4"]
-    round_ = ("-m", "benchmarks.child", "one-round", str(shape.d1), str(shape.d2))
 
     def add(what: str, target: float, taken: Pair) -> None:
         section.add(what, measurement=Measurement("", what, "below", target, taken, " s"))
@@ -131,15 +148,19 @@ def run_start(plan: Plan) -> Section:
     command = ("-c", "from hybandits.__main__ import app; app()", "--help")
     add("hybandits --help", HELP_TARGET, _seconds(lambda: _python(*command), times))
     with tempfile.TemporaryDirectory(prefix="hybandits-bench-", ignore_cleanup_errors=True) as folder:
-        caches = iter(range(times))
-
-        def first() -> None:
-            plan.say("start: the first round of all, nothing compiled")
-            _python(*round_, NUMBA_CACHE_DIR=str(Path(folder, str(next(caches)))))
-
-        untouched = _seconds(first, times)
-        plan.say("start: import + choose + learn, compiled code on disk")
-        cached = _seconds(lambda: _python(*round_, NUMBA_CACHE_DIR=str(Path(folder, "0"))), times)
-    add("import + choose + learn, compiled code on disk", CACHED_TARGET, cached)
-    add("import + choose + learn, nothing compiled yet", FIRST_TARGET, untouched)
+        plan.say("start: building the wheel")
+        installed = Path(folder, "installed")
+        _install(installed)
+        plan.say("start: first decision")
+        imports = "import hybandits.policies"
+        modules = _seconds(lambda: _python("-c", imports, PYTHONPATH=str(installed)), times)
+        add("importing the policies", DECISION_TARGET, modules)
+        shipped = [_decide(installed, HYBANDITS_COMPILE="never") for _ in range(times)]
+        add("first decision, installed wheel, compiling forbidden", DECISION_TARGET, summary(shipped))
+        key = installed / "hybandits" / "machine_code" / "key.json"
+        key.write_text(json.dumps({**json.loads(key.read_text(encoding="utf-8")), "numba": "0"}), encoding="utf-8")
+        compiled = [_decide(installed, NUMBA_CACHE_DIR=str(Path(folder, str(cache)))) for cache in range(times)]
+        add("first decision, wheel for another numba: compiles", COMPILING_TARGET, summary(compiled))
+        kept = [_decide(installed, NUMBA_CACHE_DIR=str(Path(folder, "0"))) for _ in range(times)]
+        add("first decision, compiled here before", DECISION_TARGET, summary(kept))
     return section

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import tempfile
-import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,11 +38,39 @@ def warm_up() -> None:
         gc.set_threshold(*usual)
 
 
-def warmup() -> None:
-    """Compile everything now and keep the machine code on disk, which takes one to two minutes the first time."""
-    start = time.perf_counter()
+def timed_warm_up() -> dict[str, list[float]]:
+    """Warm up, and return the seconds for which each kernel was compiled, once for each combination of types.
+
+    They do not include the kernels that it calls where those were compiled first.
+    """
+    from numba.core import event
+
+    with event.install_recorder("numba:compile") as recorder:
+        warm_up()
+    seconds: dict[str, list[float]] = {}
+    under_way: list[list[float]] = []  # of each kernel when it began, and how long others took since
+    for moment, happening in recorder.buffer:
+        if happening.is_start:
+            under_way.append([moment, 0.0])
+            continue
+        start, others = under_way.pop()
+        if under_way:
+            under_way[-1][1] += moment - start
+        function = happening.data["dispatcher"].py_func
+        seconds.setdefault(f"{function.__module__}.{function.__qualname__}", []).append(moment - start - others)
+    return seconds
+
+
+def export_machine_code(folder: str) -> None:
+    """Write the machine code of all kernels that `warm_up` calls from Python to a new folder, for a wheel.
+
+    It must be on disk already, and HYBANDITS_COMPILE=never be set: a kernel that were compiled in this process would
+    bring along the kernels that it calls.
+    """
+    from hybandits.foundation.machine_code import export
+
     warm_up()
-    print(f"everything is compiled and on disk ({time.perf_counter() - start:.0f} seconds)")
+    export(Path(folder))
 
 
 def _policies(arms: int) -> list[Policy]:

@@ -1,55 +1,32 @@
 """Compilation of kernels, and the notice printed when it begins."""
 
-import contextlib
-import hashlib
 import os
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core import event
+from numba.core import config, event
 from numba.core.types import Dispatcher, Function
 from numba.core.typing.templates import AbstractTemplate, infer_global
 
 from hybandits.foundation.linking import link
-
-PACKAGE = Path(__file__).parents[1]
-"""Folder of the package; several of its layers define kernels."""
-
-
-def kernel_sources(folder: Path) -> list[Path]:
-    """Return the Python files in this folder, at any depth, that define kernels or the operations kernels use."""
-    marks = b"@kernel", b"lower_builtin", b"def link("
-    return [path for path in sorted(folder.rglob("*.py")) if any(mark in path.read_bytes() for mark in marks)]
-
-
-def digest_of_kernels(folder: Path) -> str:
-    """Return a fingerprint of the files that `kernel_sources` lists."""
-    return hashlib.sha256(b"".join(path.read_bytes() for path in kernel_sources(folder))).hexdigest()
-
-
-SOURCES = digest_of_kernels(PACKAGE)
+from hybandits.foundation.machine_code import KernelCache, mismatch_of_wheel
 
 
 def kernel(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
     """Compile a function on its first call, with IEEE arithmetic (no fastmath) and without holding Python's lock.
 
     Kernels call its machine code; with `inline`, for a few lines that are called often, they hold a copy of it.
-    Numba keeps the machine code on disk until the file that defines the kernel changes. Kernels call kernels of other
-    files, so the cache is stamped with the digest of the sources of all kernels.
     """
     if function is None:
         return partial(kernel, inline=inline)
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    try:
-        dispatcher: Any = njit(cache=True, **options)(function)
-    except RuntimeError:  # neither the package's folder nor the user's cache folder can be written to
-        return link(njit(**options)(function), inline=inline)
-    with contextlib.suppress(AttributeError):
-        dispatcher._cache._cache_file._source_stamp = SOURCES
+    dispatcher: Any = njit(**options)(function)
+    dispatcher._cache = KernelCache(function, copied=inline)
     return link(dispatcher, inline=inline)
 
 
@@ -93,7 +70,11 @@ class _Notice(event.Listener):  # type: ignore[misc]
         module = happening.data["dispatcher"].py_func.__module__ or ""
         if module.startswith("hybandits.") and not self.printed and not os.environ.get("HYBANDITS_QUIET"):
             self.printed = True
-            print("hybandits: compiling for this machine (ten seconds to two minutes), kept on disk", file=sys.stderr)
+            why = f"{mismatch_of_wheel()}: " if mismatch_of_wheel() else ""
+            print(
+                f"hybandits: {why}compiling for this machine (ten seconds to two minutes), kept on disk",
+                file=sys.stderr,
+            )
 
     def on_end(self, happening: Any) -> None:
         pass

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import hybandits
-from hybandits.foundation.compiling import PACKAGE, SOURCES, digest_of_kernels, kernel_sources
+from hybandits.foundation.machine_code import PACKAGE, SOURCES, digest_of_kernels, kernel_sources
 from tests.support.plain import kernels
 
 CODE = """
@@ -59,10 +59,10 @@ def test_the_digest_covers_every_module_that_defines_kernels() -> None:
 
 
 def test_machine_code_on_disk_is_stamped_with_all_sources() -> None:
-    """Should Numba move these internals, `compiling.kernel` must follow, or an edit could leave stale code in use."""
+    """Should Numba move these internals, `KernelCache` must follow, or an edit could leave stale code in use."""
     for module, defined in kernels_by_module().items():
         for kernel in defined:
-            assert kernel._cache._cache_file._source_stamp == SOURCES, (module.__name__, kernel.__name__)
+            assert kernel._cache.kept._cache_file._source_stamp == SOURCES, (module.__name__, kernel.__name__)
 
 
 def test_a_change_of_any_kernel_changes_the_digest(tmp_path: Path) -> None:
