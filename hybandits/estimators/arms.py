@@ -76,7 +76,7 @@ def grown(array: Numbers, n: int) -> Numbers:
     is copied, and old views may still be read. Unused capacity costs addresses, not memory.
     """
     larger = array.base
-    if larger is not None:
+    if isinstance(larger, np.ndarray):  # otherwise it is new, or unpickled
         start = (array.ctypes.data - larger.ctypes.data) // 8
         if start + n <= len(larger):
             return larger[start : start + n]  # type: ignore[return-value]

@@ -16,6 +16,7 @@ from hybandits.estimators.ridge import OnlineEstimator, are_sound, beta_of, diag
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow, empirical_bayes, evidence, memories
+from hybandits.kernels.addresses import table_of
 
 AUTO: Literal["auto"] = "auto"
 """Three memories, weighted by how well they predict."""
@@ -152,9 +153,6 @@ class LearnedModel:
     scoring: tuple[FloatArray, FloatArray, Any, Any]
     """Arguments of the kernels that score and choose: the blocks, the state and the features."""
 
-    flat: tuple[np.ndarray, ...]
-    """The arrays without names, which Numba unpacks three times faster."""
-
     def __init__(
         self, d1: int, d2: int, noise: float | None, memory: float | None, groups: Groups | None = None
     ) -> None:
@@ -196,6 +194,12 @@ class LearnedModel:
         return self.arrays.state[0]
 
     @property
+    def listed(self) -> tuple[np.ndarray, ...]:
+        """All arrays, in the order of `memories.model_at`."""
+        data, arms, posterior, *others = self.arrays
+        return *data, *arms, *posterior, *others
+
+    @property
     def capacity(self) -> int:
         """The number of slots."""
         return len(self.arrays.arms.pulls)
@@ -213,7 +217,6 @@ class LearnedModel:
         self.arrays = self.arrays._replace(data=data, arms=arms, posterior=posterior)
         state, features = self.arrays.state, self.arrays.features
         self.scoring = posterior.arm_score, posterior.shared_score, state, features
-        self.flat = *data, *arms, *posterior, state, features, self.arrays.mean_spread, self.arrays.prior
 
     def clear(self, slot: int) -> None:
         """Let a slot be that of an arm without data."""
@@ -572,9 +575,9 @@ class LearnedRidge(OnlineEstimator):
         count, rows = (memories.MODELS, None) if memory == AUTO else (1, memory)
         self.weights: FloatArray = np.array([*memories.SHARES, 0.0] if count > 1 else [])
         self.models = tuple(LearnedModel(self.d1, self.d2, noise, rows, groups) for _ in range(count))
-        if count > 1:
-            memories.set_memories(self.d1, self.d2, self.arrays)
         self._grow(1)
+        if count > 1:
+            memories.set_memories(self.d1, self.d2, self.addresses)
         self._used = 1
 
     def __repr__(self) -> str:
@@ -583,11 +586,6 @@ class LearnedRidge(OnlineEstimator):
             f"LearnedRidge(d1={self.d1}, d2={self.d2}): {self.known} arms known, "
             f"{len(self.models[0].in_order)} have learned, {self.rounds} rows{shares}"
         )
-
-    @property
-    def arrays(self) -> tuple[evidence.Model, ...]:
-        """The arrays of every model."""
-        return tuple(model.arrays for model in self.models)
 
     @property
     def heaviest(self) -> LearnedModel:
@@ -603,11 +601,15 @@ class LearnedRidge(OnlineEstimator):
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, reserves included (not of the ids)."""
-        return sum(array.nbytes for model in self.models for array in model.flat)
+        return sum(array.nbytes for model in self.models for array in model.listed)
 
     def _grow(self, capacity: int) -> None:
         self._reserve(capacity)
+        self._bind()
+
+    def _bind(self) -> None:
         self.pulls = self.models[0].arrays.arms.pulls
+        self.addresses = table_of([[*model.listed, self.weights] for model in self.models])
 
     def _reserve(self, capacity: int) -> None:
         for model in self.models:
@@ -618,11 +620,7 @@ class LearnedRidge(OnlineEstimator):
             model.clear(slot)
 
     def _learn_row(self, slot: int, x: FloatArray, z: FloatArray, reward: float) -> bool:
-        models = self.models
-        if len(models) == 1:
-            outcome = empirical_bayes.learn_flat(slot, x, z, reward, models[0].flat)
-        else:
-            outcome = memories.learn_flat(slot, x, z, reward, *(model.flat for model in models), self.weights)
+        outcome = memories.learn_by_all(slot, x, z, reward, self.addresses)
         if outcome > 1:
             self.continue_refreshes(outcome)
         return bool(outcome)
@@ -630,7 +628,7 @@ class LearnedRidge(OnlineEstimator):
     def _learn_rows(self, slots: Slots, x: FloatArray, z: FloatArray, rewards: FloatArray) -> None:
         learned = 0
         while learned < len(slots):
-            learned, outcome = memories.learn_until_refresh(learned, slots, x, z, rewards, self.arrays, self.weights)
+            learned, outcome = memories.learn_until_refresh(learned, slots, x, z, rewards, self.addresses)
             self.continue_refreshes(outcome)
 
     def continue_refreshes(self, outcome: int) -> None:
@@ -711,7 +709,7 @@ class LearnedRidge(OnlineEstimator):
         for model in self.models:
             model.fade(float(other.rounds))
         if len(self.models) > 1 and self.rounds == 0:
-            self.weights = other.weights.copy()
+            self.weights[:] = other.weights
         elif len(self.models) > 1 and all(model.ready for model in self.models):
             self._weigh(other, slots)
         for model, theirs in zip(self.models, other.models, strict=True):
@@ -721,7 +719,7 @@ class LearnedRidge(OnlineEstimator):
             else:
                 model.rebuild()
         if len(self.models) > 1:
-            memories.set_memories(self.d1, self.d2, self.arrays)
+            memories.set_memories(self.d1, self.d2, self.addresses)
         self.admit(other.arms)
         self.rounds += other.rounds
 
@@ -756,4 +754,4 @@ class LearnedRidge(OnlineEstimator):
         put_back("weights", self.weights, arrays["weights"])
         if len(self.weights) and not ((self.weights >= 0).all() and abs(self.weights[:-1].sum() - 1.0) < 1e-6):
             raise FileError(f"weights are {self.weights.tolist()}, which must sum to 1: the file is corrupt")
-        self.pulls = self.models[0].arrays.arms.pulls
+        self._bind()

@@ -14,16 +14,34 @@ from hybandits.estimators.policy_file import FileError, Packed, put_back
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, ready
 from hybandits.kernels import arrow
-from hybandits.kernels.decisions import RidgeRule
+from hybandits.kernels.addresses import Table, table_of
 
 
 class OnlineEstimator(ArmTable):
     """Checks, slots and files of an estimator that learns row by row; subclasses do the arithmetic."""
 
+    addresses: Table
+    """The arrays, as kernels take them."""
+
     def __init__(self, d1: int, d2: int) -> None:
         d1, d2 = checks.dimensions(d1, d2)
         super().__init__(d1, d2)
         self._x_shape, self._z_shape = (d1,), (d2,)
+
+    @abstractmethod
+    def _bind(self) -> None:
+        """Make `addresses` anew; to be called wherever arrays have been replaced."""
+
+    def _grow(self, capacity: int) -> None:
+        super()._grow(capacity)
+        self._bind()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "addresses"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._bind()
 
     @abstractmethod
     def _learn_row(self, slot: int, x: FloatArray, z: FloatArray, reward: float) -> bool:
@@ -171,12 +189,21 @@ class HybridRidge(OnlineEstimator):
 
     def __init__(self, *, d1: int, d2: int, ridge: float = 1.0) -> None:
         super().__init__(d1, d2)
-        self.ridge = checks.ridge(ridge)
+        self._ridge = np.array([checks.ridge(ridge)])
         self.arm_factor: FloatArray = np.zeros(0)
         self.arm_score: FloatArray = np.zeros(0)
         self.shared_factor: FloatArray = np.zeros(arrow.factor_size(self.d1, 0))
         self.shared_score: FloatArray = np.zeros(arrow.score_size(self.d1, 0))
         arrow.reset_block(self.shared_factor, 0, self.shared_score, 0, self.d1, 0, self.ridge)
+        self._bind()
+
+    def _bind(self) -> None:
+        self.addresses = table_of([[*self._state, self._ridge]])
+
+    @property
+    def ridge(self) -> float:
+        """The present value of lambda."""
+        return float(self._ridge[0])
 
     def __repr__(self) -> str:
         return (
@@ -204,10 +231,6 @@ class HybridRidge(OnlineEstimator):
     def _state(self) -> tuple[FloatArray, FloatArray, Slots, FloatArray, FloatArray]:
         return self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score
 
-    def rule(self, code: int, **settings: Any) -> RidgeRule:
-        """Return a rule for choosing by this estimator, as kernels for batches and loops take it."""
-        return RidgeRule(code, *self._state, self.ridge, **settings)
-
     def _reserve(self, capacity: int) -> None:
         factor = grown(self.arm_factor, capacity * arrow.factor_size(self.d2, self.d1))
         score = grown(self.arm_score, capacity * arrow.score_size(self.d2, self.d1))
@@ -218,14 +241,11 @@ class HybridRidge(OnlineEstimator):
         arrow.reset_block(self.arm_factor, f, self.arm_score, h, self.d2, self.d1, self.ridge)
 
     def _learn_row(self, slot: int, x: FloatArray, z: FloatArray, reward: float) -> bool:
-        learned: bool = arrow.learn_one(
-            slot, x, z, reward, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
-            self.rounds,
-        )  # fmt: skip
+        learned: bool = arrow.learn_one(slot, x, z, reward, self.addresses, self.rounds)
         return learned
 
     def _learn_rows(self, slots: Slots, x: FloatArray, z: FloatArray, rewards: FloatArray) -> None:
-        arrow.learn_rows(slots, x, z, rewards, *self._state, self.rounds)
+        arrow.learn_rows(slots, x, z, rewards, self.addresses, self.rounds)
 
     def learn_summary(
         self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any, pulls: Mapping[Hashable, int], moments: Any
@@ -283,7 +303,7 @@ class HybridRidge(OnlineEstimator):
         if ridge > self.ridge:
             slots = np.fromiter(self.learned.values(), np.int64)
             self._add_to_ridge(slots, ridge - self.ridge)
-            self.ridge = ridge
+            self._ridge[0] = ridge
 
     def _add_to_ridge(self, slots: Slots, amount: float) -> None:
         """Add to lambda in the shared block and in those of these arms, by rows sqrt(|amount|) e_k."""

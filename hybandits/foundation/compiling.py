@@ -8,8 +8,6 @@ from typing import Any
 
 from numba import njit
 from numba.core import config, event
-from numba.core.types import Dispatcher, Function
-from numba.core.typing.templates import AbstractTemplate, infer_global
 
 from hybandits.foundation.linking import link
 from hybandits.foundation.machine_code import KernelCache, mismatch_of_wheel
@@ -28,37 +26,6 @@ def kernel(function: Callable[..., Any] | None = None, *, inline: bool = False) 
     dispatcher: Any = njit(**options)(function)
     dispatcher._cache = KernelCache(function, copied=inline)
     return link(dispatcher, inline=inline)
-
-
-def by_kind(kernels: dict[type, Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let a function be the kernel that belongs to the class of its first argument, a named tuple.
-
-    Kernels may call it, and are compiled once for each class.
-    """
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        def chosen(*args: Any) -> Any:
-            return kernels[type(args[0])].py_func(*args)
-
-        class Compiled(AbstractTemplate):  # type: ignore[misc]
-            """The kernel itself. A function compiled around it, as by `overload`, would hold its machine code again."""
-
-            key = chosen
-
-            def generic(self, args: Any, kws: Any) -> Any:
-                return self._kernel(args).get_call_type(self.context, args, kws)
-
-            def get_impl_key(self, signature: Any) -> Any:
-                return self._kernel(signature.args).get_impl_key(signature)
-
-            def _kernel(self, args: Any) -> Any:
-                return Dispatcher(kernels[args[0].instance_class])
-
-        infer_global(chosen, Function(Compiled))
-        chosen.__name__, chosen.__doc__ = function.__name__, function.__doc__
-        return chosen
-
-    return decorate
 
 
 class _Notice(event.Listener):  # type: ignore[misc]

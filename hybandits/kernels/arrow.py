@@ -29,6 +29,8 @@ Layout. A block of dimension d with m columns beside it (an arm: d = d2, m = d1;
 A panel holds four rows, column after column, so that one column is one register: L's panel b has the rows 4b..4b+3 and
 the columns 0..min(4b+4, d)-1, C's panel b has the rows 4b..4b+3 (of d1) and all d2 columns. Rows beyond the last are 0.
 The blocks of all arms lie one after another in one flat array; that of slot s starts at s * size.
+
+A table of an estimator (`addresses`) has one row: ARM_FACTOR, ARM_SCORE, PULLS, SHARED_FACTOR, SHARED_SCORE, RIDGE.
 """
 
 import math
@@ -36,6 +38,7 @@ import math
 import numpy as np
 
 from hybandits.foundation.compiling import kernel
+from hybandits.kernels.addresses import array_at
 from hybandits.kernels.simd import (
     add4,
     load1,
@@ -69,6 +72,9 @@ SHORT = 16
 
 BLOCK = 64
 """The number of candidates that go through both stages of scoring together; a multiple of four."""
+
+ARM_FACTOR, ARM_SCORE, PULLS, SHARED_FACTOR, SHARED_SCORE, RIDGE = range(6)
+"""The columns of an estimator's table, in arrays."""
 
 
 @kernel(inline=True)
@@ -387,20 +393,28 @@ def within_limit(values):
 
 
 @kernel
-def learn_rows(slots, x, z, rewards, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
-    """Learn rows, whose numbers must be within LIMIT, in order."""
-    for i in range(slots.shape[0]):
-        learn_row(
-            slots[i], x[i], z[i], rewards[i], arm_factor, arm_score, pulls, shared_factor, shared_score, rounds + i
-        )
+def learn_by_table(slot, x, z, reward, row, rounds):
+    """`learn_row` by the row of a table."""
+    learn_row(
+        slot, x, z, reward, array_at(row, ARM_FACTOR, np.float64), array_at(row, ARM_SCORE, np.float64),
+        array_at(row, PULLS, np.int64), array_at(row, SHARED_FACTOR, np.float64),
+        array_at(row, SHARED_SCORE, np.float64), rounds,
+    )  # fmt: skip
 
 
 @kernel
-def learn_one(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
+def learn_rows(slots, x, z, rewards, table, rounds):
+    """Learn rows, whose numbers must be within LIMIT, in order."""
+    for i in range(slots.shape[0]):
+        learn_by_table(slots[i], x[i], z[i], rewards[i], table[0], rounds + i)
+
+
+@kernel
+def learn_one(slot, x, z, reward, table, rounds):
     """Learn one row; False, with nothing changed, if a number is not finite or beyond LIMIT."""
     if not (within_limit(x) and within_limit(z) and abs(reward) <= LIMIT):
         return False
-    learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds)
+    learn_by_table(slot, x, z, reward, table[0], rounds)
     return True
 
 

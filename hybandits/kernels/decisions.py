@@ -1,7 +1,7 @@
 """The rules of the policies: kernels that turn means and widths, or a posterior sample, into a choice.
 
-A rule and what it chooses from are a `RidgeRule` or a `LearnedRule`; `decide` has one implementation for each, which
-calls the kernels that the policies call. Compiled loops and batches are written once for both.
+`decide` is the choice of every rule that has one estimator. Policies, batches and compiled loops call it, with a table
+of the estimator's arrays (`addresses`).
 
 A batch has features x (B, n, d1) and z (B, n, d2). slots (B, n), or (1, n) if all decisions share their candidates, and
 mask (B, n), or (0, 0) if every row is a candidate. Kernels decide for the rows first..last-1, so that threads can share
@@ -9,12 +9,18 @@ a batch, and return the first row whose numbers are not finite, -1 if there is n
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from hybandits.foundation.compiling import by_kind, kernel
+from hybandits.foundation.checks import FloatArray
+from hybandits.foundation.compiling import kernel
+from hybandits.kernels.addresses import Table, array_at
 from hybandits.kernels.arrow import (
+    ARM_SCORE,
+    PULLS,
+    RIDGE,
+    SHARED_SCORE,
     add_shared,
     add_shared_one,
     eliminate_rows_of_arm,
@@ -24,44 +30,31 @@ from hybandits.kernels.arrow import (
     within_limit,
 )
 from hybandits.kernels.empirical_bayes import as_known
-from hybandits.kernels.memories import draw_model
+from hybandits.kernels.evidence import FEATURE, STATE
+from hybandits.kernels.memories import FEATURES_AT, POSTERIOR, STATE_AT, WEIGHTS, draw_model
 from hybandits.kernels.posterior_sampling import choose_by_information
 from hybandits.kernels.random import DECIDE, MIX, fill_normals, place_among, uniform
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, sum4
 
-SAMPLING, INFORMATION, BOUNDS, UNIFORM = range(4)
-"""Thompson sampling, information-directed sampling, upper confidence bounds, and uniform choice."""
+SAMPLING, INFORMATION, BOUNDS, OWN_BOUNDS, UNIFORM = range(5)
+"""Thompson sampling, information-directed sampling, upper confidence bounds with gamma by all rewards or by those of
+each arm (the disjoint reduction), and uniform choice."""
+
+LEARNED = 8
+"""Added to a rule that chooses from the posterior at learned settings."""
 
 TOGETHER = 8
 """The number of arms, and of decisions, that are scored together."""
 
 
-class RidgeRule(NamedTuple):
-    """A rule that chooses from the ridge estimate, at settings that are given."""
+class Rule(NamedTuple):
+    """A rule and the arrays from which it chooses."""
 
-    rule: int
-    arm_factor: Any
-    arm_score: Any
-    pulls: Any
-    shared_factor: Any
-    shared_score: Any
-    ridge: float
-    noise: float = 1.0
-    """The standard deviation of rewards, for posteriors."""
-    coefficients: Any = np.zeros(5)
-    """The coefficients of gamma, for bounds: see `radius`."""
-    by_arm: bool = False
-    """True if gamma depends on the rewards of each arm instead of on all (the disjoint reduction)."""
-
-
-class LearnedRule(NamedTuple):
-    """A rule that chooses from the posterior at learned settings."""
-
-    rule: int
-    models: Any
-    """A tuple of one or several `evidence.Model`."""
-    weights: Any
-    """Their weights, none if there is one: see `memories`."""
+    code: int
+    table: Table
+    """One row for a `HybridRidge` (see `arrow`), or one for each model of a `LearnedRidge` (see `memories`)."""
+    settings: FloatArray
+    """The coefficients of gamma for bounds (see `radius`), else the noise, unless it is learned."""
 
 
 @kernel(inline=True)
@@ -151,12 +144,6 @@ def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_scor
     return -1, s, 0.0, 0.0, kept
 
 
-@kernel(inline=True)
-def nothing(x):
-    """An empty array of numbers."""
-    return x.reshape(x.size)[:0]
-
-
 @kernel
 def choose_posterior(rule, x, z, slots, arm_score, shared_score, ridge, noise, extra, key, keyed, decision, chances):
     """index, mean, width and propensity (NaN: not known) by SAMPLING or by INFORMATION; index -1 if not finite.
@@ -202,7 +189,7 @@ def choose_learned(rule, x, z, slots, arm_score, shared_score, states, features,
         return -1, 0.0, 0.0, math.nan  # otherwise `choose_posterior` checks every number itself
     own = np.maximum(slots, 0)  # arms that have not learned share the block at slot 0
     if state.ready == 1:
-        extra = nothing(x)
+        extra = chances[:0]
         if state.constant > 0:
             x, z, extra = as_known(x, z, state, features)
         noise = noise_of_samples(rule, state, x.shape[1], z.shape[1])
@@ -284,55 +271,54 @@ def draw_places(own, floor, key, purpose, decisions, chances, places):
 
 
 @kernel
-def decide_by_ridge(policy, x, z, slots, rounds, key, keyed, decision, chances):
-    """`decide` for a `RidgeRule`."""
-    if policy.rule == BOUNDS:
-        return choose_ucb(
-            x, z, slots, policy.arm_score, policy.pulls, policy.shared_score, policy.ridge, policy.coefficients,
-            -1 if policy.by_arm else rounds,
+def decide_filling(rule, table, settings, x, z, slots, rounds, key, keyed, decision, chances):
+    """`decide`, with the probabilities of all candidates written to chances, for INFORMATION, unless it is empty."""
+    if rule >= LEARNED:
+        row = table[draw_model(array_at(table[0], WEIGHTS, np.float64), key, keyed, decision)]
+        return choose_learned(
+            rule - LEARNED, x, z, slots, array_at(row, POSTERIOR + 1, np.float64),
+            array_at(row, POSTERIOR + 3, np.float64), array_at(row, STATE_AT, STATE),
+            array_at(row, FEATURES_AT, FEATURE), key, keyed, decision, chances,
         )  # fmt: skip
-    if policy.rule == UNIFORM:
+    if rule == UNIFORM:
         return choose_uniform(x, z, key, keyed, decision), 0.0, 0.0, 1.0 / x.shape[0]
+    row = table[0]
+    arm_score, shared_score = array_at(row, ARM_SCORE, np.float64), array_at(row, SHARED_SCORE, np.float64)
+    ridge = array_at(row, RIDGE, np.float64)[0]
+    if rule in (BOUNDS, OWN_BOUNDS):
+        t = -1 if rule == OWN_BOUNDS else rounds
+        return choose_ucb(x, z, slots, arm_score, array_at(row, PULLS, np.int64), shared_score, ridge, settings, t)
     return choose_posterior(
-        policy.rule, x, z, slots, policy.arm_score, policy.shared_score, policy.ridge, policy.noise, nothing(x), key,
-        keyed, decision, chances,
+        rule, x, z, slots, arm_score, shared_score, ridge, settings[0], settings[:0], key, keyed, decision, chances
     )  # fmt: skip
 
 
 @kernel
-def decide_by_learned(policy, x, z, slots, rounds, key, keyed, decision, chances):
-    """`decide` for a `LearnedRule`: `choose_learned` by the only model, or by one drawn for this decision."""
-    model = policy.models[draw_model(policy.weights, key, keyed, decision)]
-    posterior = model.posterior
-    return choose_learned(
-        policy.rule, x, z, slots, posterior.arm_score, posterior.shared_score, model.state, model.features, key, keyed,
-        decision, chances,
-    )  # fmt: skip
-
-
-@by_kind({RidgeRule: decide_by_ridge, LearnedRule: decide_by_learned})
-def decide(policy, x, z, slots, rounds, key, keyed, decision, chances):
+def decide(rule, table, settings, x, z, slots, rounds, key, keyed, decision):
     """index, mean, width and propensity (NaN: not known) of a rule's choice; index -1 if a feature exceeds LIMIT.
 
-    rounds: rewards learned so far; key, keyed and decision: see `choose_uniform`. chances: for INFORMATION, the
-    probabilities of all candidates are written here; empty if they are not wanted.
+    rule, table and settings: see `Rule`. rounds: rewards learned so far. key, keyed and decision: see `choose_uniform`.
     """
+    return decide_filling(rule, table, settings, x, z, slots, rounds, key, keyed, decision, settings[:0])
 
 
 @kernel
-def chances_batch(policy, x, z, slots, key, keyed, decisions, chances):
+def chances_batch(rule, x, z, slots, key, keyed, decisions, chances):
     """The probabilities by INFORMATION of all arms in slots (n,), for each of the decisions; fills chances (B, n)."""
-    rounds = 0 * slots.shape[0]
+    code, table, settings = rule
     for b in range(x.shape[0]):
-        i, _, _, _ = decide(policy, x[b], z[b], slots, rounds, key, keyed, decisions[b], chances[b])
+        i, _, _, _ = decide_filling(
+            code, table, settings, x[b], z[b], slots, 0 * b, key, keyed, decisions[b], chances[b]
+        )  # fmt: skip
         if i < 0:
             return b
     return -1
 
 
 @kernel
-def choose_batch(policy, x, z, slots, mask, rounds, key, decision, first, last, index, mean, width, propensity):
+def choose_batch(rule, x, z, slots, mask, rounds, key, decision, first, last, index, mean, width, propensity):
     """`decide` for each of the rows; row b takes decision number decision + b."""
+    code, table, settings = rule
     unkeyed = 0 * first  # an int variable: for a literal 0 Numba would compile the callee a second time
     places = np.arange(x.shape[1])
     for b in range(first, last):
@@ -341,7 +327,7 @@ def choose_batch(policy, x, z, slots, mask, rounds, key, decision, first, last, 
             places = np.flatnonzero(mask[b])
             xs, zs, own = xs[places], zs[places], own[places]
         i, mean[b], width[b], propensity[b] = decide(
-            policy, xs, zs, own, rounds, key, unkeyed, decision + b, nothing(x)
+            code, table, settings, xs, zs, own, rounds, key, unkeyed, decision + b
         )  # fmt: skip
         if i < 0:
             return b
@@ -350,13 +336,16 @@ def choose_batch(policy, x, z, slots, mask, rounds, key, decision, first, last, 
 
 
 @kernel
-def choose_together(policy, x, z, slots, rounds, first, last, index, mean, width):
+def choose_together(rule, x, z, slots, rounds, first, last, index, mean, width):
     """`choose_ucb` for each of the rows, all among the arms in slots (n,), where d2 is at least SHORT.
 
     Eight arms are scored for eight decisions at a time, as 64 candidates: an arm's block is read once for all of them.
     """
     size, n, d1 = x.shape
     d2 = z.shape[2]
+    row = rule.table[0]
+    arm_score, shared_score = array_at(row, ARM_SCORE, np.float64), array_at(row, SHARED_SCORE, np.float64)
+    pulls, ridge = array_at(row, PULLS, np.int64), array_at(row, RIDGE, np.float64)[0]
     flat_x = x.reshape(size * n * d1)
     flat_z = z.reshape(size * n * d2)
     stride = 4 * ((d1 + 3) // 4)
@@ -365,7 +354,7 @@ def choose_together(policy, x, z, slots, rounds, first, last, index, mean, width
     means = np.empty(most)
     widths = np.empty(most)
     highest = np.empty(TOGETHER)
-    gamma = radius(policy.coefficients, rounds)
+    gamma = radius(rule.settings, rounds)
     for start in range(first, last, TOGETHER):
         count = min(TOGETHER, last - start)
         if not (within_limit(x[start : start + count]) and within_limit(z[start : start + count])):
@@ -377,22 +366,22 @@ def choose_together(policy, x, z, slots, rounds, first, last, index, mean, width
             rows = 0 * n
             for i in range(left, left + arms):
                 eliminate_rows_of_arm(
-                    flat_x, flat_z, start * n + i, n, d1, d2, slots[i], count, policy.arm_score, policy.ridge, y, rows,
+                    flat_x, flat_z, start * n + i, n, d1, d2, slots[i], count, arm_score, ridge, y, rows,
                     stride, widths, means,
                 )  # fmt: skip
                 rows += count
-            add_shared(y, stride, d1, 0 * n, rows, policy.shared_score, widths, means)
+            add_shared(y, stride, d1, 0 * n, rows, shared_score, widths, means)
             for i in range(arms):
                 slot = slots[left + i]
-                if policy.by_arm:
-                    gamma = radius(policy.coefficients, policy.pulls[slot] if slot >= 0 else 0)
+                if rule.code == OWN_BOUNDS:
+                    gamma = radius(rule.settings, pulls[slot] if slot >= 0 else 0)
                 for b in range(count):
-                    row = i * count + b
-                    root = math.sqrt(widths[row])
-                    value = means[row] + gamma * root
+                    at = i * count + b
+                    root = math.sqrt(widths[at])
+                    value = means[at] + gamma * root
                     if value > highest[b]:
                         highest[b] = value
                         index[start + b] = left + i
-                        mean[start + b] = means[row]
+                        mean[start + b] = means[at]
                         width[start + b] = root
     return -1

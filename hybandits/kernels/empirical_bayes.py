@@ -8,8 +8,7 @@ times sqrt(w), so all that is needed is to multiply: factors by exp(-t / (2 memo
 of an arm are multiplied when they are next used (`fade_arm`), those of theta and the sums with every row (`fade`).
 The posterior factors take rows as they come; the next rebuilding, which is never far off, brings them up to date.
 
-A kernel is compiled together with all kernels that it calls. Kernels that learn therefore only return that a refresh is
-to continue, and `estimators.learned` continues it.
+Kernels that learn only return that a refresh is to continue, and `estimators.learned` continues it.
 """
 
 import math
@@ -34,10 +33,6 @@ from hybandits.kernels.arrow import (
     within_limit,
 )
 from hybandits.kernels.evidence import (
-    Arms,
-    Data,
-    Model,
-    Posterior,
     differs,
     gather_rows,
     rank_of,
@@ -391,18 +386,6 @@ def learn_with_settings(slot, x, z, reward, model):
         refresh_block(posterior.shared_factor, start, posterior.shared_score, start, d1, start)
     schedule_refresh(new, state)
     return 2 if state.phase > 0 else 1
-
-
-@kernel(inline=True)
-def as_model(arrays):
-    """The `Model` of all its arrays, in their order."""
-    return Model(Data(*arrays[:6]), Arms(*arrays[6:12]), Posterior(*arrays[12:18]), *arrays[18:])
-
-
-@kernel
-def learn_flat(slot, x, z, reward, arrays):
-    """`learn_with_settings` for `as_model`."""
-    return learn_with_settings(slot, x, z, reward, as_model(arrays))
 
 
 @kernel

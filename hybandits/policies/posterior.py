@@ -77,6 +77,8 @@ class PosteriorPolicy(RidgePolicy):
                 )
             ridge = (self.noise / self.scale) ** 2
         self._learns = self.scale is None
+        self._code = self.rule + (decisions.LEARNED if self._learns else 0)
+        self._given: FloatArray = np.array([self.noise or 1.0])
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
 
     def _make_estimator(self, ridge: float) -> Any:
@@ -101,11 +103,9 @@ class PosteriorPolicy(RidgePolicy):
         estimator: Any = self._table
         return estimator.drawn(stream) if self._learns else estimator
 
-    def kernel_rule(self) -> decisions.RidgeRule | decisions.LearnedRule:
-        """The rule and its estimator, as kernels for batches and loops take them."""
-        if isinstance(self._table, LearnedRidge):
-            return decisions.LearnedRule(self.rule, self._table.arrays, self._table.weights)
-        return self._table.rule(self.rule, noise=self.noise or 1.0)
+    def kernel_rule(self) -> decisions.Rule:
+        """The rule and its estimator, as kernels take them."""
+        return decisions.Rule(self._code, self._table.addresses, self._given)
 
     def _undecided(self, stream: RandomStream) -> bool:
         """Return whether the choice is uniform, because nothing has been learned yet."""
@@ -117,18 +117,10 @@ class PosteriorPolicy(RidgePolicy):
 
     def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
         x, z, _, slots = candidates
-        estimator: Any = self._table
         key, decision, keyed = stream
-        if self._learns:
-            scoring = estimator.drawn(stream).scoring
-            index, mean, width, propensity = decisions.choose_learned(
-                self.rule, x, z, slots, *scoring, key, keyed, decision, NOTHING
-            )
-        else:
-            index, mean, width, propensity = decisions.choose_posterior(
-                self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, self.noise,
-                NOTHING, key, keyed, decision, NOTHING,
-            )  # fmt: skip
+        index, mean, width, propensity = decisions.decide(
+            self._code, self._table.addresses, self._given, x, z, slots, 0, key, keyed, decision
+        )
         if propensity != propensity:  # NaN: not known
             propensity = self._estimated(index, candidates, stream)
         return index, mean, width, propensity

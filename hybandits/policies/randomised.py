@@ -34,9 +34,9 @@ class Uniform(RidgePolicy):
         (mean,), (width,) = self._score(candidates.take(np.array([index])), stream)
         return index, float(mean), float(width), 1.0 / len(candidates.arms)
 
-    def kernel_rule(self) -> decisions.RidgeRule:
+    def kernel_rule(self) -> decisions.Rule:
         """Return the rule and its estimator, as the compiled loop takes them."""
-        return self._table.rule(decisions.UNIFORM)
+        return decisions.Rule(decisions.UNIFORM, self._table.addresses, np.empty(0))
 
     def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
         check_finite(candidates.x, candidates.z)

@@ -24,8 +24,7 @@ class UCBPolicy(RidgePolicy):
     _not_settings = ("seed", "noise")  # the coefficient holds the noise
     _draws = False
     _counts_arms = True
-    _by_arm: ClassVar[bool] = False
-    """True if gamma depends on the rewards of each arm instead of on all rewards learned."""
+    _code: ClassVar[int] = decisions.BOUNDS
 
     def __init__(
         self,
@@ -67,27 +66,27 @@ class UCBPolicy(RidgePolicy):
     @property
     def radius(self) -> float:
         """The present gamma, in widths added to a mean; for `DisLinUCB`, that of an arm that has not learned."""
-        return float(decisions.radius(self._coefficients, 0 if self._by_arm else self.rounds))
+        return float(decisions.radius(self._coefficients, 0 if self._code == decisions.OWN_BOUNDS else self.rounds))
 
     def radii(self, slots: Slots) -> FloatArray:
         """The present value of gamma for the arms in these slots."""
         rows = np.full(len(slots), self.rounds)
-        if self._by_arm:
+        if self._code == decisions.OWN_BOUNDS:
             rows = np.where(slots < 0, 0, np.append(self._table.pulls, 0)[slots])
         return np.array([decisions.radius(self._coefficients, t) for t in rows.tolist()])
 
     def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
         x, z, _, slots = candidates
+        key, decision, keyed = stream
         estimator = self._table
-        picked: Picked = decisions.choose_ucb(
-            x, z, slots, estimator.arm_score, estimator.pulls, estimator.shared_score, estimator.ridge,
-            self._coefficients, -1 if self._by_arm else estimator.rounds,
-        )  # fmt: skip
+        picked: Picked = decisions.decide(
+            self._code, estimator.addresses, self._coefficients, x, z, slots, estimator.rounds, key, keyed, decision
+        )
         return picked
 
-    def kernel_rule(self) -> decisions.RidgeRule:
+    def kernel_rule(self) -> decisions.Rule:
         """The rule and its estimator, as kernels for batches and loops take them."""
-        return self._table.rule(decisions.BOUNDS, coefficients=self._coefficients, by_arm=self._by_arm)
+        return decisions.Rule(self._code, self._table.addresses, self._coefficients)
 
     def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Any, ...]:
         alike = not len(batch.mask) and len(slots) == 1 and batch.z.shape[2] >= arrow.SHORT
@@ -192,7 +191,7 @@ class DisLinUCB(UCBPolicy):
     """
 
     reduction = "disjoint"
-    _by_arm = True
+    _code = decisions.OWN_BOUNDS
 
     def _make_estimator(self, ridge: float) -> HybridRidge:
         return HybridRidge(d1=0, d2=self.d1 + self.d2, ridge=ridge)

@@ -1,24 +1,25 @@
 """The compiled loop over rounds, and the table of the policies that it plays.
 
 The loop takes the decisions that `choose` and `learn` would take, to the bit, because it calls the same kernels. For
-another policy, write a named tuple of what the rule needs, its kernels for `pick` and `teach`, its caller, and a line
-in `COMPILED_LOOPS`.
+another policy, write a code, its branches in `pick` and `teach`, its caller, and a line in `COMPILED_LOOPS`.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybandits.estimators.arms import ArmTable, Slots
+from hybandits.estimators.arms import ArmTable
 from hybandits.estimators.learned import LearnedRidge
 from hybandits.estimators.sums import unsound
 from hybandits.foundation.checks import FloatArray
-from hybandits.foundation.compiling import by_kind, kernel
-from hybandits.kernels.arrow import LIMIT, learn_row, within_limit
-from hybandits.kernels.decisions import LearnedRule, RidgeRule, decide, nothing, walk_level
+from hybandits.foundation.compiling import kernel
+from hybandits.kernels.addresses import array_at, table_of
+from hybandits.kernels.arrow import ARM_SCORE, LIMIT, RIDGE, SHARED_SCORE, learn_by_table, within_limit
+from hybandits.kernels.decisions import LEARNED as BY_LEARNED
+from hybandits.kernels.decisions import Rule, decide, walk_level
 from hybandits.kernels.features import buffers_for, lay_out
 from hybandits.kernels.hyran import best_mean, estimate, learn_round
 from hybandits.kernels.memories import learn_by_all
@@ -39,66 +40,27 @@ REFUSED, UNSOUND, LEARNED = -1, -2, 1
 `learn_by_all`."""
 
 
-class SupRule(NamedTuple):
-    """SupLinUCB: the blocks of every level, stacked."""
+BY_LEVELS, BY_SUMS = 16, 17
+"""Codes of the rules of SupLinUCB and HyRan.
 
-    arm_factor: Any
-    arm_score: Any
-    pulls: Any
-    shared_factor: Any
-    shared_score: Any
-    ridge: float
-    alpha: float
-    least: float
-    first: bool
-
-
-class HyRanRule(NamedTuple):
-    """HyRan: the ridges for the rounds from `start` on, the sums, and work arrays for solving them."""
-
-    p: float
-    start: int
-    choice_ridge: FloatArray
-    check_ridge: FloatArray
-    pulls: Slots
-    shared: FloatArray
-    own: FloatArray
-    shared_factor: FloatArray
-    factors: FloatArray
-    theta: FloatArray
-    beta: FloatArray
+- SupLinUCB: the table has one row for each level, and the settings are alpha, 1/sqrt(T), and 1 if the first arm is
+  explored instead of the widest.
+- HyRan: the table has the ridges for choosing and for filling in from round `start` on, the sums, and work arrays for
+  solving them, in the order of `_play_hyran`. The settings are p, start, and the columns of an arm's sums.
+"""
 
 
 @kernel
-def pick_by_estimator(rule, x, z, slots, rows, key, decision):  # type: ignore[no-untyped-def]
-    """`pick` for a `RidgeRule` or a `LearnedRule`."""
-    i, _, _, _ = decide(rule, x, z, slots[0, : x.shape[0]], rows[0], key, 0 * decision, decision, nothing(x))
-    return i, 0
-
-
-@kernel
-def teach_ridge(rule, level, i, x, z, slots, reward, rows, key):  # type: ignore[no-untyped-def]
-    """`teach` for a `RidgeRule`."""
-    blocks = rule.arm_factor, rule.arm_score, rule.pulls, rule.shared_factor, rule.shared_score
-    learn_row(slots[0, i], x[i], z[i], reward, *blocks, rows[0])
-    return LEARNED
-
-
-@kernel
-def teach_learned(rule, level, i, x, z, slots, reward, rows, key):  # type: ignore[no-untyped-def]
-    """`teach` for a `LearnedRule`."""
-    return learn_by_all(slots[0, i], x[i], z[i], reward, rule.models, rule.weights)
-
-
-@kernel
-def pick_by_sup(rule, x, z, slots, rows, key, decision):  # type: ignore[no-untyped-def]
-    """`pick` for a `SupRule`: `walk_level` down the levels. The level is -1 if its reward is not to be learned."""
+def pick_by_levels(rule, x, z, slots):  # type: ignore[no-untyped-def]
+    """`pick` for SupLinUCB: `walk_level` down the levels. The level is -1 if its reward is not to be learned."""
     remaining = x.shape[0]
     left = np.arange(remaining)
+    alpha, least, first = rule.settings
     for s in range(slots.shape[0]):
+        row = rule.table[s]
         i, level, _, _, remaining = walk_level(
-            s + 1, x, z, slots[s, : x.shape[0]], left, remaining, rule.alpha, rule.least, rule.arm_score[s],
-            rule.shared_score[s], rule.ridge, rule.first,
+            s + 1, x, z, slots[s, : x.shape[0]], left, remaining, alpha, least, array_at(row, ARM_SCORE, np.float64),
+            array_at(row, SHARED_SCORE, np.float64), array_at(row, RIDGE, np.float64)[0], first == 1.0,
         )  # fmt: skip
         if i >= 0:
             return i, level - 1
@@ -107,55 +69,73 @@ def pick_by_sup(rule, x, z, slots, rows, key, decision):  # type: ignore[no-unty
     return REFUSED, REFUSED
 
 
-@kernel
-def teach_sup(rule, level, i, x, z, slots, reward, rows, key):  # type: ignore[no-untyped-def]
-    """`teach` for a `SupRule`, at the level where the walk has ended."""
-    blocks = (
-        rule.arm_factor[level], rule.arm_score[level], rule.pulls[level], rule.shared_factor[level],
-        rule.shared_score[level],
+@kernel(inline=True)
+def sums_of(rule, d1, d2):  # type: ignore[no-untyped-def]
+    """The arguments of `hyran.estimate` from the sums on."""
+    row = rule.table[0]
+    arms, width = array_at(row, 0, np.int64).shape[0], int(rule.settings[2])
+    return (
+        array_at(row, 3, np.float64).reshape((d1, d1 + 1)), array_at(row, 4, np.float64).reshape((arms, d2, width)),
+        array_at(row, 5, np.float64).reshape((d1, d1 + 1)), array_at(row, 6, np.float64).reshape((arms, d2, width)),
+        array_at(row, 7, np.float64), array_at(row, 8, np.float64).reshape((arms, d2)),
     )  # fmt: skip
-    learn_row(slots[level, i], x[i], z[i], reward, *blocks, rows[level])
-    return LEARNED
 
 
 @kernel
-def pick_by_hyran(rule, x, z, slots, rows, key, decision):  # type: ignore[no-untyped-def]
-    """`pick` for a `HyRanRule`: `estimate` and `best_mean`."""
+def pick_by_sums(rule, x, z, slots, rows):  # type: ignore[no-untyped-def]
+    """`pick` for HyRan: `estimate` and `best_mean`."""
     if not (within_limit(x) and within_limit(z)):
         return REFUSED, 0
-    ridge = rule.choice_ridge[rows[0] - rule.start]
-    if not estimate(ridge, rule.shared, rule.own, rule.shared_factor, rule.factors, rule.theta, rule.beta):
+    ridges = array_at(rule.table[0], 1, np.float64)
+    shared, own, shared_factor, factors, theta, beta = sums_of(rule, x.shape[1], z.shape[1])
+    if not estimate(ridges[rows - int(rule.settings[1])], shared, own, shared_factor, factors, theta, beta):
         return UNSOUND, 0
-    return best_mean(x, z, slots[0], rule.theta, rule.beta)[0], 0
+    return best_mean(x, z, slots, theta, beta)[0], 0
 
 
 @kernel
-def teach_hyran(rule, level, i, x, z, slots, reward, rows, key):  # type: ignore[no-untyped-def]
-    """`teach` for a `HyRanRule`: `learn_round`."""
+def teach_sums(rule, i, x, z, slots, reward, rows, key):  # type: ignore[no-untyped-def]
+    """`teach` for HyRan: `learn_round`."""
     u = 1.0
     if x.shape[0] > 1:
-        u = uniform(key, LEARN, rows[0])
+        u = uniform(key, LEARN, rows)
+    ridges = array_at(rule.table[0], 2, np.float64)
+    shared, own, shared_factor, factors, theta, beta = sums_of(rule, x.shape[1], z.shape[1])
     if not learn_round(
-        i, rule.p, u, rule.check_ridge[rows[0] - rule.start], x, z, slots[0], reward, rule.shared, rule.own,
-        rule.shared_factor, rule.factors, rule.theta, rule.beta,
+        i, rule.settings[0], u, ridges[rows - int(rule.settings[1])], x, z, slots, reward, shared, own, shared_factor,
+        factors, theta, beta,
     ):  # fmt: skip
         return UNSOUND
-    rule.pulls[slots[0, i]] += 1
+    array_at(rule.table[0], 0, np.int64)[slots[i]] += 1
     return LEARNED
 
 
-@by_kind({RidgeRule: pick_by_estimator, LearnedRule: pick_by_estimator, SupRule: pick_by_sup, HyRanRule: pick_by_hyran})
+@kernel
 def pick(rule, x, z, slots, rows, key, decision):  # type: ignore[no-untyped-def]
     """Return the candidate that a rule chooses, and the level at which its reward is to be learned.
 
     slots has the candidates' slots at every level, and rows the number of rewards learned there. The candidate is
     REFUSED or UNSOUND if there is none.
     """
+    if rule.code == BY_LEVELS:
+        return pick_by_levels(rule, x, z, slots)
+    if rule.code == BY_SUMS:
+        return pick_by_sums(rule, x, z, slots[0], rows[0])
+    code, table, settings = rule
+    own = slots[0, : x.shape[0]]
+    i, _, _, _ = decide(code, table, settings, x, z, own, rows[0], key, 0 * decision, decision)
+    return i, 0
 
 
-@by_kind({RidgeRule: teach_ridge, LearnedRule: teach_learned, SupRule: teach_sup, HyRanRule: teach_hyran})
+@kernel
 def teach(rule, level, i, x, z, slots, reward, rows, key):  # type: ignore[no-untyped-def]
     """Learn the reward of candidate i, whose numbers are within bounds; return an outcome."""
+    if rule.code == BY_SUMS:
+        return teach_sums(rule, i, x, z, slots[0], reward, rows[0], key)
+    if BY_LEARNED <= rule.code < BY_LEVELS:
+        return learn_by_all(slots[0, i], x[i], z[i], reward, rule.table)
+    learn_by_table(slots[level, i], x[i], z[i], reward, rule.table[level], rows[level])
+    return LEARNED
 
 
 @kernel
@@ -295,21 +275,13 @@ def _play_estimator(
 def _play_sup(policy: SupLinUCB, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
     levels = policy.levels
     _admit(levels[0], rounds)
-    parts = SupRule._fields[:5]
-    stacked: dict[str, Any] = {}
 
-    def rule() -> SupRule:
-        stacked.update({name: _stack([getattr(level, name) for level in levels]) for name in parts})
-        alpha = policy.width_factor(levels[0].known)
-        first = policy.explore == "first"
-        return SupRule(**stacked, ridge=policy.ridge, alpha=alpha, least=policy.least, first=first)
+    def rule() -> Rule:
+        settings = policy.width_factor(levels[0].known), policy.least, policy.explore == "first"
+        return Rule(BY_LEVELS, np.concatenate([level.addresses for level in levels]), np.array(settings, float))
 
     before = sum(level.rounds for level in levels)
     played, answered = _play(levels, rule, rounds, rewards, picks)
-    for s, level in enumerate(levels):
-        for name, arrays in stacked.items():
-            own = getattr(level, name)
-            own[:] = arrays[s, : len(own)]
     policy.count_skipped(answered - (sum(level.rounds for level in levels) - before))
     _check_played(rounds, rewards, picks, played)
 
@@ -318,9 +290,9 @@ def _play_hyran(policy: HyRan, rounds: Rounds, rewards: FloatArray, picks: Picks
     table = policy.table
     _admit(table, rounds)
 
-    def rule() -> HyRanRule:
-        ridges = policy.ridges(len(picks))
-        return HyRanRule(policy.p, table.rounds, *ridges, table.pulls, table.shared, table.own, *table.workspace())
+    def rule() -> Rule:
+        arrays = table.pulls, *policy.ridges(len(picks)), table.shared, table.own, *table.workspace()
+        return Rule(BY_SUMS, table_of([arrays]), np.array([policy.p, table.rounds, table.block[1]]))
 
     played, _ = _play([table], rule, rounds, rewards, picks, (policy.key, 0), pools=True)
     _check_played(rounds, rewards, picks, played)

@@ -106,7 +106,7 @@ def test_rows_that_are_not_finite_are_refused_and_change_nothing(mode: str) -> N
                 reward = bad
             else:
                 (x if where == "x" else z)[1] = bad
-            assert not arrow.learn_one(0, x, z, reward, *blocks.state, 0)
+            assert not arrow.learn_one(0, x, z, reward, blocks.table, 0)
             if where != "reward":
                 mean, width = np.empty(1), np.empty(1)
                 with np.errstate(all="ignore"):

@@ -183,27 +183,22 @@ def test_learned_settings_are_used_once_there_are_any(mode: str) -> None:
 class Many:
     """Five decisions among four candidates, one of a new arm, some of them left out by a mask."""
 
-    def __init__(self, rule: int, kind: str, masked: bool, by_arm: bool = False) -> None:
+    def __init__(self, rule: int, kind: str, masked: bool) -> None:
         random = np.random.default_rng(3)
         self.x, self.z = random.standard_normal((5, 4, 3)), random.standard_normal((5, 4, 2))
         self.mask = random.random((5, 4)) < 0.5
         self.mask[:, 1] = True
         self.shown = self.mask if masked else np.zeros((0, 0), bool)
-        self.rule: Any
         if kind == "learned":
             estimator = taught_estimator()
             self.slots = np.array([[*(estimator.slot(i) for i in range(3)), -1]])
-            self.rule = decisions.LearnedRule(rule, estimator.arrays, estimator.weights)
+            self.rule = decisions.Rule(rule + decisions.LEARNED, estimator.addresses, np.ones(1))
         else:
-            blocks, self.slots = Blocks(3, 2).learn(), np.array([[0, 1, 2, -1]])
-            parts = blocks.arm_factor, blocks.arm_score, blocks.pulls, blocks.shared_factor, blocks.shared_score
-            coefficients = np.array([0.5, 0.1, 2.0, 5.0, 1.0])
-            self.rule = decisions.RidgeRule(rule, *parts, RIDGE, 0.3, coefficients, by_arm)
+            self.slots = np.array([[0, 1, 2, -1]])
+            self.rule = decisions.Rule(rule, Blocks(3, 2).learn().table, np.array([0.5, 0.1, 2.0, 5.0, 1.0]))
 
     def decide(self, candidates: tuple[np.ndarray, ...], keyed: int, decision: int, chances: np.ndarray) -> Any:
-        learned = isinstance(self.rule, decisions.LearnedRule)
-        decide = decisions.decide_by_learned if learned else decisions.decide_by_ridge
-        return decide(self.rule, *candidates, 10, 7, keyed, decision, chances)
+        return decisions.decide_filling(*self.rule, *candidates, 10, 7, keyed, decision, chances)
 
     def rows(self, b: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         rows = np.flatnonzero(self.mask[b]) if len(self.shown) else np.arange(4)
@@ -211,16 +206,16 @@ class Many:
 
 
 KINDS = [
-    (decisions.BOUNDS, "ridge", False), (decisions.BOUNDS, "ridge", True), (decisions.UNIFORM, "ridge", False),
-    (decisions.SAMPLING, "ridge", False), (decisions.INFORMATION, "ridge", False),
-    (decisions.SAMPLING, "learned", False), (decisions.INFORMATION, "learned", False),
+    (decisions.BOUNDS, "ridge"), (decisions.OWN_BOUNDS, "ridge"), (decisions.UNIFORM, "ridge"),
+    (decisions.SAMPLING, "ridge"), (decisions.INFORMATION, "ridge"), (decisions.SAMPLING, "learned"),
+    (decisions.INFORMATION, "learned"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize(("rule", "kind", "by_arm"), KINDS)
-def test_batches_are_single_decisions(mode: str, rule: int, kind: str, by_arm: bool, masked: bool) -> None:
-    many = Many(rule, kind, masked, by_arm)
+@pytest.mark.parametrize(("rule", "kind"), KINDS)
+def test_batches_are_single_decisions(mode: str, rule: int, kind: str, masked: bool) -> None:
+    many = Many(rule, kind, masked)
     outcome = np.full(5, -1), np.empty(5), np.empty(5), np.empty(5)
     batch = many.x, many.z, many.slots, many.shown, 10, 7, 100
     assert decisions.choose_batch(many.rule, *batch, 1, 4, *outcome) == -1
@@ -230,7 +225,7 @@ def test_batches_are_single_decisions(mode: str, rule: int, kind: str, by_arm: b
         assert outcome[0][b] == rows[i]
         assert_allclose([part[b] for part in outcome[1:]], wanted, rtol=1e-12)
     assert outcome[0][0] == outcome[0][4] == -1
-    if rule == decisions.BOUNDS and not masked:
+    if rule in (decisions.BOUNDS, decisions.OWN_BOUNDS) and not masked:
         together = np.empty(5, np.int64), np.empty(5), np.empty(5)
         assert decisions.choose_together(many.rule, many.x, many.z, many.slots[0], 10, 1, 4, *together) == -1
         for mine, theirs in zip(together, outcome, strict=False):

@@ -10,6 +10,7 @@ from hybandits.estimators.learned import LearnedRidge, Moments
 from hybandits.estimators.policy_file import FileError
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.kernels import decisions, memories
+from hybandits.kernels.addresses import table_of
 from tests.support.learned_oracle import Rows, fading, make_rows
 from tests.support.learned_rows import saved, settings, taught
 
@@ -169,9 +170,10 @@ def test_the_model_drawn_decides(mode: str, rule: int) -> None:
     for t in range(6):
         model = estimator.models[memories.draw_model(estimator.weights, 9, 16, t)]
         wanted = decisions.choose_learned(rule, x, z, slots, *model.scoring, 9, 16, t, np.empty(0))
-        for models, weights in ((estimator.arrays, estimator.weights), ((model.arrays,), np.empty(0))):
-            chooser = decisions.LearnedRule(rule, models, weights)
-            assert_array_equal(decisions.decide_by_learned(chooser, x, z, slots, 40, 9, 16, t, np.empty(0)), wanted)
+        for models, weights in ((estimator.models, estimator.weights), ((model,), np.empty(0))):
+            table = table_of([[*each.listed, weights] for each in models])
+            code, settings = rule + decisions.LEARNED, np.ones(1)
+            assert_array_equal(decisions.decide(code, table, settings, x, z, slots, 40, 9, 16, t), wanted)
 
 
 def test_weights_follow_predictions(mode: str) -> None:
@@ -186,7 +188,7 @@ def test_weights_follow_predictions(mode: str) -> None:
             mean, width = model.score(x[None], z[None], np.array([slot if arm == 1 else -1]))
             variance = sigma2 * (1 + width[0] ** 2)
             density.append(np.exp(-((reward - mean[0]) ** 2) / (2 * variance)) / np.sqrt(variance))
-        memories.update_weights(slot, x, z, reward, estimator.arrays, weights)
+        memories.update_weights(slot, x, z, reward, estimator.addresses, weights)
         wanted = before * density / (before @ density)
         share = 1 / (t + 2)
         assert_allclose(weights[:3], (1 - share) * wanted + share * np.array([0.9, 0.05, 0.05]), rtol=1e-9)
@@ -195,11 +197,11 @@ def test_weights_follow_predictions(mode: str) -> None:
 
 def test_memories_are_multiples_of_the_number_of_parameters(mode: str) -> None:
     estimator = mixed(make_rows(0, n=40, d1=2, d2=2, arms=3))
-    memories.set_memories(2, 2, estimator.arrays)
+    memories.set_memories(2, 2, estimator.addresses)
     rates = [model.state.rate for model in estimator.models]
     assert_allclose(rates, [0.0, 1 / (16 * 8), 1 / (4 * 8)])
     empty = LearnedRidge(d1=0, d2=3, memory="auto")
-    memories.set_memories(0, 3, empty.arrays)
+    memories.set_memories(0, 3, empty.addresses)
     assert empty.models[2].state.rate == pytest.approx(1 / 12)
 
 
@@ -211,7 +213,7 @@ def test_all_models_learn_a_row_and_bad_ones_are_refused(mode: str) -> None:
     slot, x, z = estimator.slot(0), np.array([0.5, 1.0]), np.array([1.0, -0.4])
     before = saved(estimator)
     with np.errstate(all="ignore"):
-        assert not memories.learn_by_all(slot, x, z, np.nan, estimator.arrays, estimator.weights)
+        assert not memories.learn_by_all(slot, x, z, np.nan, estimator.addresses)
     for name, array in estimator.pack()[1].items():
         assert_array_equal(array, before[name])
     random = np.random.default_rng(1)

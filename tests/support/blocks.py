@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hybandits.kernels import arrow
+from hybandits.kernels.addresses import Table, table_of
 
 SHAPES = [(3, 2), (4, 4), (5, 6), (9, 1), (0, 5), (6, 0), (1, 8)]
 RIDGE = 0.7
@@ -32,11 +33,15 @@ class Blocks:
         return self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score
 
     @property
+    def table(self) -> Table:
+        return table_of([[*self.state, np.array([RIDGE])]])
+
+    @property
     def parts(self) -> tuple[np.ndarray, ...]:
         return self.arm_factor, self.arm_score, self.shared_factor, self.shared_score
 
     def learn(self) -> Blocks:
-        arrow.learn_rows(self.slots, self.x, self.z, self.rewards, *self.state, 0)
+        arrow.learn_rows(self.slots, self.x, self.z, self.rewards, self.table, 0)
         return self
 
     def factor(self, i: int) -> np.ndarray:

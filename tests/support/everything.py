@@ -6,7 +6,6 @@ kernel gets another one afterwards, whether by compiling it or from machine code
 
 from __future__ import annotations
 
-import inspect
 import json
 import pkgutil
 import sys
@@ -58,12 +57,10 @@ def reached(known: dict[str, Any]) -> set[str]:
     while todo:
         function = known[todo.pop()].py_func
         for called in map(function.__globals__.get, function.__code__.co_names):
-            by_kind = inspect.getclosurevars(called).nonlocals.get("kernels", {}) if inspect.isfunction(called) else {}
-            for each in (called, *by_kind.values()):
-                name = names.get(id(each))
-                if name is not None and name not in seen:
-                    seen.add(name)
-                    todo.append(name)
+            name = names.get(id(called))
+            if name is not None and name not in seen:
+                seen.add(name)
+                todo.append(name)
     return seen
 
 
