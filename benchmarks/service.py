@@ -358,8 +358,8 @@ def _ceiling(folder: Path, seconds: float) -> float:
 def run_restart(plan: Plan) -> Section:
     """A long log: starting from it alone and with a snapshot, and recomputing all decisions."""
     from hybandits.foundation.files import read_toml
-    from hybandits.service.commands import Answer, Decide, GiveReward, PutArm
-    from hybandits.service.log import encode_ids
+    from hybandits.service.commands import Answer, Decide, GiveReward, PutArm, PutArms
+    from hybandits.service.log import Value, encode_ids
     from hybandits.service.model_state import ModelState
     from hybandits.service.settings import read_bandit
     from hybandits.service.sqlite import SqliteStore
@@ -378,7 +378,8 @@ def run_restart(plan: Plan) -> Section:
         writer = Writer(SqliteStore(Path(name) / "log.db"), read_bandit(read_toml(path)))
         arms = [f"arm{i}" for i in range(1, ARMS + 1)]
         for arm in arms:
-            writer.serve([PutArm(arm, {f"a{j}": float(random.random()) for j in range(FEATURES)})])
+            features: dict[str, Value] = {f"a{j}": float(random.random()) for j in range(FEATURES)}
+            writer.serve([PutArms([PutArm(arm=arm, features=features)])])
         for start in range(0, rounds, 1000):
             users = random.random((1000, FEATURES)).tolist()
             asked = [Decide({f"u{j}": u for j, u in enumerate(user)}, encode_ids(arms)) for user in users]

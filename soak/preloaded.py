@@ -8,7 +8,7 @@ from pathlib import Path
 import hybandits.service.postgres
 import hybandits.service.serving  # noqa: F401
 from hybandits.foundation.files import read_toml
-from hybandits.service.commands import Decide, GiveReward, PutArm
+from hybandits.service.commands import Decide, GiveReward, PutArm, PutArms
 from hybandits.service.settings import read_bandit
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.writer import Writer
@@ -40,7 +40,7 @@ def load() -> None:
         store = SqliteStore(file.with_suffix(".db"))
         now = 0
         writer = Writer(store, read_bandit(read_toml(file)), clock=lambda: now)
-        writer.serve([PutArm(arm, {"price": 1.0}) for arm in "ab"])
+        writer.serve([PutArms([PutArm(arm=arm, features={"price": 1.0}) for arm in "ab"])])
         for i in range(40):
             writer.serve([Decide({"age": float(i % 7)}, event_id=str(i))])
             writer.serve([GiveReward(str(i), float(i % 3))])

@@ -222,8 +222,8 @@ class Features:
         The group of each column of x and of z, for the policy.
     names_x, names_z : list of str
         The names of the columns of x and z, and so of the numbers in `policy.theta` and `policy.beta(arm)`.
-    user_columns, arm_columns : list of str
-        The columns of the vectors of users and arms, as a log names them.
+    user_columns, arm_columns, pair_columns : list of str
+        The columns of the vectors of users, arms and pairs, as a log names them.
     fallbacks : Counter
         How often each value that has no column of its own was met, by (feature, value).
     remarks : list of str
@@ -309,7 +309,7 @@ class Features:
     # ------------------------------------------------------------------ the columns of x and z
 
     def _lay_out(self) -> None:
-        self.user_columns, self.arm_columns = self._user.bare, self._arm.bare
+        self.user_columns, self.arm_columns, self.pair_columns = (side.bare for side in self._sides)
         self._named: FeatureMap | None = None
         if self.map is not None:
             self._named = FeatureMap(self.map, *(side.width for side in self._sides))
@@ -556,6 +556,10 @@ class Features:
         """
         return self._vectors("arm", arms)
 
+    def pair_vectors(self, pairs: Any) -> FloatArray:
+        """Return the vectors of the pair features, one row for each user and arm."""
+        return self._vectors("pair", pairs)
+
     def _pairs_of(self, pairs: Any, n: int) -> FloatArray | None:
         if pairs is None and not self.pair:
             return None
@@ -565,7 +569,7 @@ class Features:
             raise ValueError(f"pairs are missing: pass {', '.join(self.pair)} of the user and every arm")
         if isinstance(pairs, Mapping):
             raise TypeError("pairs is a dict: pass a list of dicts or a table in the order of the arms")
-        p = self._vectors("pair", pairs)
+        p = self.pair_vectors(pairs)
         if len(p) != n:
             raise ValueError(f"there are {n} arms and {len(p)} pairs: pass one of each per row")
         return p

@@ -36,22 +36,26 @@ from hybandits.service.commands import (
     ArmFeatures,
     ArmState,
     Command,
+    Control,
     Decide,
     Decided,
     GiveReward,
     Promote,
     Promoted,
     PutArm,
+    PutArms,
     Refused,
     Retire,
     Rewarded,
     decode,
     decode_batch,
 )
-from hybandits.service.log import ARMS, Arm, EventRows, Reward, StoreError, Value, decode_ids
+from hybandits.service.log import FEW, EventRows, Reward, Row, StoreError, Value
 from hybandits.service.metrics import Metrics, text_of
+from hybandits.service.model_state import ModelState
+from hybandits.service.rules import Controls
 from hybandits.service.view import View, Views
-from hybandits.service.writer import Writer
+from hybandits.service.writer import Writer, arm_state
 
 LARGEST_BODY = 4_000_000
 """Bytes of a request's body."""
@@ -313,9 +317,7 @@ async def decision(service: Service, id: str) -> Answer:
     content = row.decision
     reward = None if given is None else given.content
     assert reward is None or isinstance(reward, Reward)
-    ids = decode_ids(content.candidates)
-    if ids is None:
-        ids = await asyncio.to_thread(_active_at, writer, content.version)
+    ids = await asyncio.to_thread(_candidates_of, writer, row)
     closed = row.number <= last_closed
     own, mixed = dict(content.distribution), with_floor.py_func  # a few numbers are not worth the time to compile
     recorded = RecordedDecision(
@@ -339,11 +341,12 @@ async def decision(service: Service, id: str) -> Answer:
     return Answer(200, recorded)
 
 
-def _active_at(writer: Writer, version: int) -> list[str]:
-    active: dict[str, bool] = {}
-    for row in writer.store.rows(0, version, ARMS):
-        active[row.content.arm] = isinstance(row.content, Arm)  # type: ignore[union-attr]
-    return [arm for arm, is_active in active.items() if is_active]
+def _candidates_of(writer: Writer, row: Row) -> list[str]:
+    """Return the candidates of a decision, by the arms and guard rails of its version."""
+    described = ModelState.opened(writer.store)
+    for each in writer.store.rows(1, row.decision.version, FEW):
+        described.describe(each)
+    return described.pool_of(row.decision, row.time).ids
 
 
 @endpoint("GET", "/v1/arms", {200: list[ArmState]})
@@ -351,20 +354,47 @@ async def arms(service: Service) -> Answer:
     """List all arms, those included that other servers have put."""
     if await service.probe() is not None:
         raise Refused(503, f"{service.writer.trouble} Ask again.")
-    arms = list(service.writer.state.arms.items())
-    return Answer(200, [ArmState(arm, each.active, each.features, each.version) for arm, each in arms])
+    return Answer(200, [arm_state(arm, each) for arm, each in list(service.writer.state.arms.items())])
+
+
+@endpoint("PUT", "/v1/arms", {201: list[ArmState], 200: list[ArmState]}, body=PutArms, manage=True)
+async def put_arms(service: Service, body: PutArms) -> Answer:
+    """Add or replace many arms: all of them, or none if one cannot be used."""
+    return await service.request(body)
+
+
+@endpoint("POST", "/v1/arms/retire", {200: list[ArmState]}, body=Retire, problems=(404,), manage=True)
+async def retire_arms(service: Service, body: Retire) -> Answer:
+    """Retire many arms: all of them, or none if one is unknown."""
+    return await service.request(body)
 
 
 @endpoint("PUT", "/v1/arms/{id}", {201: ArmState, 200: ArmState}, body=ArmFeatures, required=False, manage=True)
 async def put_arm(service: Service, id: str, body: ArmFeatures) -> Answer:
-    """Add an arm, or replace its features."""
-    return await service.request(PutArm(_arm_id(id), body.features))
+    """Add an arm, or replace its features and times."""
+    put = PutArm(arm=_arm_id(id), features=body.features, start=body.start, end=body.end)
+    answer = await service.request(PutArms([put]))
+    return Answer(answer.status, answer.body[0])
 
 
 @endpoint("DELETE", "/v1/arms/{id}", {200: ArmState}, problems=(404,), manage=True)
 async def retire_arm(service: Service, id: str) -> Answer:
     """Retire an arm: it is no longer a candidate."""
-    return await service.request(Retire(_arm_id(id)))
+    answer = await service.request(Retire([_arm_id(id)]))
+    return Answer(answer.status, answer.body[0])
+
+
+@endpoint("GET", "/v1/controls", {200: Controls})
+async def controls(service: Service) -> Answer:
+    """Return the guard rails."""
+    await service.writer.request([])  # another server may have changed them
+    return Answer(200, service.writer.state.controls)
+
+
+@endpoint("PUT", "/v1/controls", {200: Controls}, body=Controls, manage=True)
+async def put_controls(service: Service, body: Controls) -> Answer:
+    """Let these guard rails hold from now on, and no others."""
+    return await service.request(Control(body))
 
 
 def _arm_id(id: str) -> str:

@@ -107,12 +107,17 @@ class AsyncClient:
     async def decide(
         self,
         user: Mapping[str, Any] | None = None,
-        candidates: Sequence[str] | None = None,
+        candidates: Sequence[str | Mapping[str, Any]] | None = None,
         *,
         event_id: str | None = None,
+        user_key: str | None = None,
     ) -> Decided:
-        """Choose an arm for this user, among these candidates or all active arms."""
-        return convert(await self._call("POST", "/v1/decisions", _decision(user, candidates, event_id)), Decided)
+        """Choose an arm for this user, among these candidates or all active arms.
+
+        A candidate is an id, or a dict of `arm`, `features` and `pair`. All events of a user have the same `user_key`.
+        """
+        body = _decision(user, candidates, event_id, user_key)
+        return convert(await self._call("POST", "/v1/decisions", body), Decided)
 
     async def reward(self, event_id: str, reward: float) -> bool:
         """Send the reward of a decision; return whether it is learned, which it is not after the window."""
@@ -121,15 +126,19 @@ class AsyncClient:
     async def decide_batch(
         self,
         users: Sequence[Mapping[str, Any]],
-        candidates: Sequence[str] | None = None,
+        candidates: Sequence[str | Mapping[str, Any]] | None = None,
         *,
         event_ids: Sequence[str] | None = None,
+        user_keys: Sequence[str] | None = None,
     ) -> list[Decided | ServiceError]:
         """Make up to 1,000 decisions in one request, among the same candidates; refused ones are `ServiceError`."""
-        ids = [None] * len(users) if event_ids is None else event_ids
-        if len(ids) != len(users):
-            raise ValueError(f"event_ids are {len(ids)} for {len(users)} users: give every user one, or leave them out")
-        items = [_decision(user, candidates, event_id) for user, event_id in zip(users, ids, strict=True)]
+        ids, keys = ([None] * len(users) if given is None else given for given in (event_ids, user_keys))
+        for name, given in (("event_ids", ids), ("user_keys", keys)):
+            if len(given) != len(users):
+                raise ValueError(
+                    f"{name} are {len(given)} for {len(users)} users: give every user one, or leave them out"
+                )
+        items = [_decision(user, candidates, *each) for user, *each in zip(users, ids, keys, strict=True)]
         answers = await self._call("POST", "/v1/decisions/batch", items) if items else []
         return [_error(each) or convert(each, Decided) for each in answers]
 
@@ -146,6 +155,27 @@ class AsyncClient:
     async def retire_arm(self, arm: str) -> None:
         """Retire an arm: it is no longer a candidate."""
         await self._call("DELETE", _path("arms", arm), safe=False)
+
+    async def put_arms(self, arms: Mapping[str, Mapping[str, Any]]) -> None:
+        """Add or replace up to 1,000 arms, given their features by id: all of them, or none if one cannot be used."""
+        items = [{"arm": arm, "features": dict(features)} for arm, features in arms.items()]
+        await self._call("PUT", "/v1/arms", {"arms": items}, safe=False)
+
+    async def retire_arms(self, arms: Sequence[str]) -> None:
+        """Retire arms: all of them, or none if one is unknown."""
+        await self._call("POST", "/v1/arms/retire", {"arms": list(arms)}, safe=False)
+
+    async def controls(self) -> dict[str, Any]:
+        """Return the guard rails."""
+        return dict(await self._call("GET", "/v1/controls"))
+
+    async def set_controls(
+        self, *, pause: str | None = None, frozen: bool = False, arms: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> None:
+        """Let these guard rails hold from now on, and no others."""
+        await self._call(
+            "PUT", "/v1/controls", {"pause": pause, "frozen": frozen, "arms": dict(arms or {})}, safe=False
+        )
 
     async def promote(self, policy: str) -> None:
         """Let a challenger decide from now on."""
@@ -211,6 +241,8 @@ class Client:
     decide, reward = _sync(AsyncClient.decide), _sync(AsyncClient.reward)
     decide_batch, reward_batch = _sync(AsyncClient.decide_batch), _sync(AsyncClient.reward_batch)
     put_arm, retire_arm, promote = _sync(AsyncClient.put_arm), _sync(AsyncClient.retire_arm), _sync(AsyncClient.promote)
+    put_arms, retire_arms = _sync(AsyncClient.put_arms), _sync(AsyncClient.retire_arms)
+    controls, set_controls = _sync(AsyncClient.controls), _sync(AsyncClient.set_controls)
     arms, decision = _sync(AsyncClient.arms), _sync(AsyncClient.decision)
 
 
@@ -218,10 +250,13 @@ def _path(kind: str, name: str) -> str:
     return f"/v1/{kind}/{quote(name, safe='').replace('.', '%2E')}"  # /v1/arms/.. would be /v1
 
 
-def _decision(user: Mapping[str, Any] | None, candidates: Sequence[str] | None, event_id: str | None) -> dict[str, Any]:
+def _decision(
+    user: Mapping[str, Any] | None, candidates: Sequence[Any] | None, event_id: str | None, user_key: str | None
+) -> dict[str, Any]:
     if isinstance(candidates, str):
         raise TypeError(f"candidates must be a list of ids, got {candidates!r}: pass [{candidates!r}]")
-    named = {} if candidates is None else {"candidates": list(candidates)}
+    named: dict[str, Any] = {} if candidates is None else {"candidates": list(candidates)}
+    named |= {} if user_key is None else {"user_key": user_key}
     return {"event_id": secrets.token_hex(12) if event_id is None else event_id, "user": dict(user or {}), **named}
 
 

@@ -2,12 +2,14 @@
 
 import json
 import re
+from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from hybandits.service.log import ALL, Candidates, Value
+from hybandits.service.rules import Controls
 
 MOST = 1_000
 """Items of a batch, and candidates of a decision."""
@@ -24,8 +26,25 @@ Given = Annotated[str, msgspec.Meta(max_length=LONGEST)] | int | float | bool | 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
 Ids = Annotated[list[Id], msgspec.Meta(min_length=1, max_length=MOST)]
 
-NAMED_CANDIDATES = {**msgspec.json.schema(Ids), "type": ["array", "null"]}
-"""JSON schema of candidates, which are decoded only if the same list has not been seen before."""
+
+class Candidate(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
+    """A candidate that a request describes: features of the arm, and of the user and the arm together."""
+
+    arm: Id
+    features: dict[str, Given] | None = None
+    pair: dict[str, Given] | None = None
+
+
+Named = Annotated[list[Id | Candidate], msgspec.Meta(min_length=1, max_length=MOST)]
+
+
+def _inline(schema: Any) -> Any:
+    """Return the JSON schema of candidates, which are decoded only if the same list has not been seen before."""
+    items = {"anyOf": [msgspec.json.schema(Id), msgspec.json.schema(Candidate)["$defs"]["Candidate"]]}
+    return {**msgspec.json.schema(schema), "type": ["array", "null"], "items": items}
+
+
+NAMED_CANDIDATES = {key: value for key, value in _inline(Named).items() if key != "$defs"}
 
 
 class Decide(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
@@ -36,6 +55,7 @@ class Decide(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
         default_factory=lambda: ALL
     )
     event_id: Id | None = None
+    user_key: Id | None = None
 
 
 class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
@@ -45,23 +65,39 @@ class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fal
     reward: float
 
 
-class ArmFeatures(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The features of an arm."""
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class ArmFeatures(msgspec.Struct, forbid_unknown_fields=True, frozen=True, rename={"start": "from", "end": "until"}):
+    """The features of an arm, and when it is a candidate: from `from` on, before `until`."""
 
     features: dict[str, Given] = {}
+    start: Moment | None = None
+    end: Moment | None = None
 
 
-class PutArm(msgspec.Struct, frozen=True):
-    """Add an arm, or replace its features."""
+class PutArm(ArmFeatures, frozen=True, kw_only=True):
+    """Add an arm, or replace its features and times."""
 
-    arm: str
-    features: dict[str, Given]
+    arm: Id
 
 
-class Retire(msgspec.Struct, frozen=True):
-    """Retire an arm."""
+class PutArms(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Add or replace arms: all of them, or none if one cannot be used."""
 
-    arm: str
+    arms: Annotated[list[PutArm], msgspec.Meta(min_length=1, max_length=MOST)]
+
+
+class Retire(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Retire arms: all of them, or none if one is unknown."""
+
+    arms: Ids
+
+
+class Control(msgspec.Struct, frozen=True):
+    """Let these guard rails hold from now on, and no others."""
+
+    controls: Controls
 
 
 class Promote(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -70,7 +106,7 @@ class Promote(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     policy: str
 
 
-Command = Decide | GiveReward | PutArm | Retire | Promote
+Command = Decide | GiveReward | PutArms | Retire | Promote | Control
 
 
 class Decided(msgspec.Struct):
@@ -90,13 +126,15 @@ class Rewarded(msgspec.Struct):
     learned: bool
 
 
-class ArmState(msgspec.Struct, omit_defaults=True):
+class ArmState(msgspec.Struct, omit_defaults=True, rename={"start": "from", "end": "until"}):
     """An arm as it is now; the version is the row that described it."""
 
     arm: str
     active: bool
     features: dict[str, Value] | None = None
     version: int | None = None
+    start: datetime | None = None
+    end: datetime | None = None
 
 
 class Promoted(msgspec.Struct):
@@ -138,9 +176,9 @@ def _shortened(value: Any) -> Any:
     return value if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def unusable_features(side: str, features: dict[str, Value], problem: Exception) -> Refused:
+def unusable_features(field: str, features: dict[str, Value], problem: Exception) -> Refused:
     """Return the refusal of features of a user or an arm, from the error that they raised."""
-    field, detail = "user" if side == "user" else "features", f"{str(problem)[:1].upper()}{str(problem)[1:]}."
+    detail = f"{str(problem)[:1].upper()}{str(problem)[1:]}."
     name = re.search(r"feature '(.+?)'", detail)
     if name is None:
         return Refused(422, detail, field=field, value=features)

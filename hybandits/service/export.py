@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from hybandits.foundation.checks import FloatArray
 from hybandits.logs.report import ReadReport
-from hybandits.logs.store import Batch, Log, LogError, Tables, convert
+from hybandits.logs.store import NO_PAIRS, Batch, Log, LogError, Tables, convert
 from hybandits.service.log import Row, Store
 from hybandits.service.model_state import ModelState, Pool, walk
 
@@ -32,11 +33,14 @@ class ServiceReader:
         self._state, self._bandit = state, state.bandit
         self._closed_before = ModelState.based(store).closed if state.base else 0
         self._features = state.features
-        self.user, self.arm = self._features.user_columns, self._features.arm_columns
-        self.pair: list[str] = []
+        self.user, self.arm, self.pair = (
+            getattr(self._features, f"{side}_columns") for side in ("user", "arm", "pair")
+        )
         self.size = store.last()[0]
         columns = self._features.to_dict()
-        self.about: dict[str, Any] = {"columns": {name: columns[name] for name in ("constant", "user", "arm")}}
+        self.about: dict[str, Any] = {
+            "columns": {name: columns[name] for name in ("constant", "user", "arm", "pair") if name in columns}
+        }
 
     def batches(
         self, tables: Tables, problems: ReadReport, progress: Callable[[int], None]
@@ -50,24 +54,26 @@ class ServiceReader:
 
         source = self._bandit.name
         walked = walk(self._store, learning=False)
-        decisions = ((row, state.pool(row.decision.candidates)) for state, rows in walked for row in rows)
+        decisions = ((row, state.pool_of(row.decision, row.time)) for state, rows in walked for row in rows)
         lines = rounds = done = 0
         while chunk := list(itertools.islice(decisions, ROWS)):
             first, last = chunk[0][0].number, chunk[-1][0].number
             rewards = {row.number: reward for row, reward in self._store.outcomes(first - 1, last)}
             kept: list[tuple[Row, int, int, float]] = []
+            pairs: list[FloatArray] = []
             for row, pool in chunk:
                 reward, why = self._reward(row.number, rewards[row.number])
                 if reward is None:
                     problems.skip(why, source, row.number, f"event {row.event!r}")
                 else:
                     kept.append((row, entered(pool), pool.ids.index(row.decision.arm), reward))
+                    pairs += [] if pool.pairs is None else [pool.pairs]
             lines += len(chunk)
             rounds += len(kept)
             progress(last - done)
             done = last
             if kept:
-                yield source, self._batch(kept)
+                yield source, self._batch(kept, pairs)
         problems.count_file(source, lines=lines, rounds=rounds)
 
     def is_open(self, number: int) -> bool:
@@ -86,7 +92,7 @@ class ServiceReader:
             return None, OPEN
         return self._state.learned_reward(given), NO_REWARD
 
-    def _batch(self, kept: Sequence[tuple[Row, int, int, float]]) -> Batch:
+    def _batch(self, kept: Sequence[tuple[Row, int, int, float]], pairs: Sequence[FloatArray]) -> Batch:
         rows, pools, places, rewards = zip(*kept, strict=True)
         return Batch(
             time=np.array([row.time // 1_000_000 for row in rows]),
@@ -95,7 +101,18 @@ class ServiceReader:
             reward=np.array(rewards),
             propensity=np.array([row.decision.chance for row in rows]),
             user=self._features.user_vectors([row.decision.user for row in rows]),
+            pair=_padded(pairs),
         )
+
+
+def _padded(pairs: Sequence[FloatArray]) -> FloatArray:
+    """Return pair features as one array, 0 beyond a round's last candidate."""
+    if not pairs:
+        return NO_PAIRS
+    out = np.zeros((len(pairs), max(map(len, pairs)), pairs[0].shape[1]))
+    for row, each in zip(out, pairs, strict=True):
+        row[: len(each)] = each
+    return out
 
 
 def export(

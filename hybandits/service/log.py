@@ -42,11 +42,16 @@ class Promoted(msgspec.Struct, tag="promote", tag_field="is", frozen=True):
     policy: str
 
 
-class Arm(msgspec.Struct, tag="arm", tag_field="is", frozen=True):
-    """An active arm and its features. The row's number is the version of the arm."""
+class Arm(msgspec.Struct, tag="arm", tag_field="is", frozen=True, omit_defaults=True):
+    """An active arm and its features. The row's number is the version of the arm.
+
+    It is a candidate from `start` on and before `end`, in microseconds since 1970, where they are given.
+    """
 
     arm: str
     features: dict[str, Value]
+    start: int | None = None
+    end: int | None = None
 
 
 class Retired(msgspec.Struct, tag="retire", tag_field="is", frozen=True):
@@ -55,11 +60,19 @@ class Retired(msgspec.Struct, tag="retire", tag_field="is", frozen=True):
     arm: str
 
 
+class Controlled(msgspec.Struct, tag="control", tag_field="is", frozen=True):
+    """From here on these guard rails hold, and no others."""
+
+    controls: dict[str, Any]
+
+
 class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit_defaults=True, gc=False):
     """A decision among `candidates`; `ALL` are the arms active at row `version`, the last that the model had learned.
 
-    `arm_version` is the row that described the arm, `chance` its probability, and `distribution` the policy's own
-    probabilities by the positions of candidates. `shadows` has every challenger's probability of the arm.
+    `arm_version` is the row that described the arm, 0 if the request did, `chance` its probability, and `distribution`
+    the policy's own probabilities by the positions of the `n` candidates that the guard rails left. `shadows` has every
+    challenger's probability of the arm, `key` is the user's, and `features` and `pair` are what the request said about
+    the arm.
     """
 
     event: str
@@ -75,6 +88,9 @@ class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit
     policy: str
     fingerprint: str
     shadows: dict[str, float] = {}
+    key: str | None = None
+    features: dict[str, Value] | None = None
+    pair: dict[str, Value] | None = None
 
 
 class Reward(msgspec.Struct, tag="reward", tag_field="is", frozen=True, omit_defaults=True, gc=False):
@@ -109,21 +125,18 @@ class Continued(msgspec.Struct, tag="continue", tag_field="is", frozen=True):
     model: bytes
 
 
-Content = Opened | Changed | Promoted | Arm | Retired | Decision | Reward | Closed | Ended | Continued
+Content = Opened | Changed | Promoted | Arm | Retired | Decision | Reward | Closed | Ended | Continued | Controlled
 
 KINDS: dict[type, int] = {kind: i for i, kind in enumerate(get_args(Content))}
 """The numbers that tables have for the kinds of rows."""
 
 DECISION, REWARD, CONTINUED = KINDS[Decision], KINDS[Reward], KINDS[Continued]
 
-ARMS = KINDS[Arm], KINDS[Retired]
-"""Kinds of rows of arms."""
-
 EVENTLESS = tuple(number for kind, number in KINDS.items() if kind not in (Decision, Reward))
 """Kinds of rows that belong to no event."""
 
-FEW = tuple(KINDS[kind] for kind in (Opened, Changed, Promoted, Arm, Retired))
-"""Kinds of rows of settings and arms. A log has few of them."""
+FEW = tuple(KINDS[kind] for kind in (Opened, Changed, Promoted, Arm, Retired, Controlled))
+"""Kinds of rows of settings, arms and guard rails. A log has few of them."""
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -145,14 +158,9 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.content
 
 
-def encode_ids(ids: Sequence[str] | None) -> Candidates:
+def encode_ids(ids: Sequence[Any] | None) -> Candidates:
     """Return candidates in the form that rows have; `ALL` for None."""
     return msgspec.Raw(msgspec.json.encode(ids))
-
-
-def decode_ids(candidates: Candidates) -> list[str] | None:
-    """Return the ids of candidates; None for `ALL`."""
-    return msgspec.json.decode(candidates, type=list[str] | None)
 
 
 SNAPSHOTS = 3

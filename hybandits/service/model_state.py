@@ -1,5 +1,6 @@
 """The state of the model: arms, policies and sums, as they follow from the rows of the log in their order."""
 
+import bisect
 import hashlib
 import itertools
 import json
@@ -8,11 +9,11 @@ import platform
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import llvmlite.binding
 import msgspec
@@ -20,12 +21,25 @@ import numba
 import numpy as np
 
 from hybandits.engines import cores
+from hybandits.estimators.random_stream import digest_of
 from hybandits.features import Features
+from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, nearest
+from hybandits.kernels.arrow import LIMIT
 from hybandits.policies.base import Policy
 from hybandits.service import log
-from hybandits.service.commands import LONGEST, UNREADABLE, Decide, Ids, Refused, unreadable, unusable_features
-from hybandits.service.settings import LIVE, Bandit
+from hybandits.service.commands import (
+    LONGEST,
+    UNREADABLE,
+    Candidate,
+    Decide,
+    Named,
+    Refused,
+    unreadable,
+    unusable_features,
+)
+from hybandits.service.rules import Controls, within
+from hybandits.service.settings import HELD, LIVE, Bandit
 from hybandits.service.summary import Summary
 
 CHUNK = 1_000
@@ -50,7 +64,7 @@ logger = logging.getLogger("hybandits.service")
 
 PARTS = (
     "foundation", "kernels", "estimators", "policies", "features", "statistics.py", "service/model_state.py",
-    "service/settings.py", "service/summary.py",
+    "service/rules.py", "service/settings.py", "service/summary.py",
 )  # fmt: skip
 """Files of the package that decisions and snapshots depend on."""
 
@@ -79,6 +93,12 @@ class KnownArm:
     version: int
     features: dict[str, log.Value]
     active: bool = True
+    start: int | None = None
+    end: int | None = None
+
+    def is_due(self, now: int) -> bool:
+        """Return whether its schedule lets it be a candidate."""
+        return (self.start is None or self.start <= now) and (self.end is None or now < self.end)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +107,37 @@ class Pool:
 
     named: log.Candidates
     ids: list[str]
+    versions: list[int]
+    """The rows that described the arms; 0 for those that the request describes."""
     vectors: FloatArray | int
     """The arms' vectors, one row each; their number where arms have no features."""
+    given: list[Candidate] | None = None
+    """What the request says about them, if it says anything."""
+    pairs: FloatArray | None = None
+    """The vectors of the user and each arm together, if there are such features."""
+    limits: tuple[FloatArray, FloatArray] | None = None
+    """The limits of probabilities, if there are any."""
+
+    def only(self, arm: str) -> Self:
+        """Return the pool of one arm: this one, or the first if it is not there."""
+        i = self.ids.index(arm) if arm in self.ids else 0
+        return replace(
+            self, ids=self.ids[i : i + 1], versions=self.versions[i : i + 1], limits=None,
+            vectors=1 if isinstance(self.vectors, int) else self.vectors[i : i + 1],
+            given=None if self.given is None else self.given[i : i + 1],
+            pairs=None if self.pairs is None else self.pairs[i : i + 1],
+        )  # fmt: skip
+
+
+class Drawn(NamedTuple):
+    """Draws for some decisions: the places drawn, the floors and the policy's own probabilities of all candidates,
+    the probabilities drawn from, and those of challengers."""
+
+    indices: np.ndarray
+    floors: FloatArray
+    own: FloatArray
+    probabilities: FloatArray
+    shadows: dict[str, FloatArray]
 
 
 class Saved(msgspec.Struct):
@@ -103,9 +152,10 @@ class Saved(msgspec.Struct):
     ended: str | None
     policies: dict[str, bytes]
     summary: Summary
+    controls: Controls
 
 
-_ids = msgspec.json.Decoder(Ids)
+_candidates = msgspec.json.Decoder(Named)
 
 
 @dataclass
@@ -128,16 +178,18 @@ class ModelState:
     base: int = 0
     ended: str | None = None
     resumed: int = 0
+    controls: Controls = field(default_factory=Controls)
     summary: Summary = field(init=False)
 
     def __post_init__(self) -> None:
         self.features: Features = self.bandit.features
         self.summary = Summary(range=self.bandit.range)
         self.lock = threading.Lock()
-        self._names = {"user": self.features.user.keys(), "arm": self.features.arm.keys()}
-        self._values = {"user": self.bandit.user.values(), "arm": self.bandit.arm.values()}
+        self._names = {side: getattr(self.features, side).keys() for side in ("user", "arm", "pair")}
+        self._values = {side: getattr(self.bandit, side).values() for side in ("user", "arm", "pair")}
         self._vectors: dict[str, FloatArray] = {}
-        self._pools: dict[bytes, Pool] = {}  # cleared when an arm changes
+        self._pools: dict[tuple[bytes, int], Pool] = {}  # cleared when an arm or a guard rail changes
+        self._moments: list[int] = []  # at which arms begin or cease to be candidates
         self._due: list[tuple[log.Decision, float]] = []  # decisions and rewards that policies have yet to learn
         self.known: dict[str, log.EventRows] = {}
         self._reading: log.Store
@@ -166,6 +218,8 @@ class ModelState:
                 self.first_open = row.time
             self.summary.decided(row.time, content)
             self._count_fallbacks("user", content.user)
+            self._count_fallbacks("arm", content.features or {})
+            self._count_fallbacks("pair", content.pair or {})
         elif isinstance(content, log.Reward):
             self.summary.late += content.late
             known = self.known.get(content.event)
@@ -193,9 +247,14 @@ class ModelState:
         elif isinstance(content, log.Promoted):
             self.live = content.policy
             self.summary.compare(self.live, self.policies, row=row.number, unchanged=self.policies)
+        elif isinstance(content, log.Controlled):
+            self.controls = msgspec.convert(content.controls, Controls)
+            self._pools.clear()
         elif isinstance(content, log.Changed):
-            before = self.bandit.policies
+            before, held = self.bandit.policies, self.bandit.held
             self.bandit = Bandit.from_plain({**self.bandit.plain(), **content.values})
+            if self.bandit.held != held:
+                self.summary.hold_out(row.number)
             self._make_policies(row.number, before)
         elif isinstance(content, log.Opened):
             self._make_policies(row.number)
@@ -216,7 +275,10 @@ class ModelState:
         if content.arm not in self.arms:
             for policy in self.policies.values():
                 policy.admit([content.arm])
-        self.arms[content.arm] = KnownArm(version, content.features)
+        self.arms[content.arm] = KnownArm(version, content.features, start=content.start, end=content.end)
+        if content.start is not None or content.end is not None:
+            moments = {time for each in self.arms.values() for time in (each.start, each.end) if time is not None}
+            self._moments = sorted(moments)
         self._vectors[content.arm] = self.arm_vector(content.features)
         self._pools.clear()
 
@@ -256,7 +318,8 @@ class ModelState:
     def _count_reward(self, time: int, decision: log.Decision, reward: float) -> None:
         """Count a reward in the order of the rows; policies learn it in a batch."""
         self.summary.learned(time, decision, reward)
-        self._due.append((decision, reward))
+        if not self.controls.frozen:
+            self._due.append((decision, reward))
 
     def learned_reward(self, given: log.Row | None) -> float | None:
         """Return the reward that is learned of a decision that is closed, or never closes."""
@@ -270,7 +333,8 @@ class ModelState:
         decisions = [decision for decision, _ in self._due]
         rewards = np.array([reward for _, reward in self._due])
         arms = [decision.arm for decision in decisions]
-        x, z = self.features.rows([decision.user for decision in decisions], self._vectors_of(decisions))
+        pairs = [decision.pair for decision in decisions] if self.features.pair else None
+        x, z = self.features.rows([decision.user for decision in decisions], self._vectors_of(decisions), pairs)
         for policy in self.policies.values():
             policy.learn_batch(arms, x, z, rewards)
         self._due = []
@@ -279,96 +343,211 @@ class ModelState:
         """Return the vectors of the chosen arms, in the versions that the decisions name."""
         if not self.features.arm:
             return len(decisions)
-        older = {each.arm_version for each in decisions if self.arms[each.arm].version != each.arm_version}
+        stored = [each for each in decisions if each.features is None]
+        older = {each.arm_version for each in stored if self.arms[each.arm].version != each.arm_version}
         described = {
-            row.number: self.arm_vector(row.content.features)  # type: ignore[union-attr]
+            row.number: self.arm_vector(row.content.features)  # type: ignore[arg-type, union-attr]
             for row in self._reading.by_number(sorted(older))
         }
-        return np.array([described.get(each.arm_version, self._vectors[each.arm]) for each in decisions])
+        return np.array([
+            described.get(each.arm_version, self._vectors[each.arm])
+            if each.features is None
+            else self.arm_vector(each.features)
+            for each in decisions
+        ])  # fmt: skip
 
-    def pool(self, candidates: log.Candidates) -> Pool:
-        """Return the candidates that are named, or all active arms."""
-        named = bytes(candidates)
-        if named not in self._pools:
-            if candidates == log.ALL:
-                ids = [arm for arm, known in self.arms.items() if known.active]
-            else:
-                ids = self._checked_ids(named)
-                candidates = log.encode_ids(ids)
-            if not ids:
-                detail = "There are no candidates. PUT arms first, and name at least one."
-                raise Refused(422, detail, field="candidates", value=[])
-            vectors = np.array([self._vectors[arm] for arm in ids]) if self.features.arm else len(ids)
-            if len(self._pools) >= NAMED:
-                self._pools.clear()
-            self._pools[named] = Pool(candidates, ids, vectors)
-        return self._pools[named]
+    def pool(self, candidates: log.Candidates, now: int) -> Pool:
+        """Return the candidates that are named, or all active arms, as far as schedules and guard rails let them be."""
+        key = bytes(candidates), bisect.bisect(self._moments, now)
+        pool = self._pools.get(key)
+        if pool is None:
+            pool = self._new_pool(candidates, now)
+            if pool.given is None:  # what is said about candidates differs from request to request
+                if len(self._pools) >= NAMED:
+                    self._pools.clear()
+                self._pools[key] = pool
+        return pool
 
-    def _checked_ids(self, named: bytes) -> list[str]:
+    def _new_pool(self, candidates: log.Candidates, now: int) -> Pool:
+        force = self.controls.force
+        if candidates == log.ALL:
+            given = [Candidate(arm) for arm, each in self.arms.items() if each.active or force(arm) == "in"]
+        else:
+            named = self._checked_candidates(bytes(candidates))
+            candidates = log.encode_ids(named)
+            given = [each if isinstance(each, Candidate) else Candidate(each) for each in named]
+            there = {each.arm for each in given}
+            if not self.features.pair:
+                given += [Candidate(arm) for arm in self.arms if arm not in there and force(arm) == "in"]
+        given = [
+            each
+            for each in given
+            if force(each.arm) == "in"
+            or (force(each.arm) is None and (each.arm not in self.arms or self.arms[each.arm].is_due(now)))
+        ]
+        if not given:
+            detail = "There are no candidates. PUT arms first, name at least one, and look at GET /v1/controls."
+            raise Refused(422, detail, field="candidates", value=[])
+        for each in given:
+            self.check_features("pair", each.pair or {}, "candidates.pair")
+        ids = [each.arm for each in given]
+        is_said = any(each.features is not None or each.pair is not None or each.arm not in self.arms for each in given)
+        pool = Pool(
+            named=candidates,
+            ids=ids,
+            versions=[
+                self.arms[each.arm].version if each.features is None and each.arm in self.arms else 0 for each in given
+            ],
+            vectors=np.array([self._vector(each) for each in given]) if self.features.arm else len(ids),
+            given=given if is_said else None,
+            pairs=self._pairs(given) if self.features.pair else None,
+            limits=self.controls.limits(ids),
+        )
+        return pool if self.controls.pause is None else pool.only(self.controls.pause)
+
+    def _checked_candidates(self, named: bytes) -> list[str | Candidate]:
         try:
-            candidates: list[str] = _ids.decode(named)
+            candidates: list[str | Candidate] = _candidates.decode(named)
         except UNREADABLE as problem:
             refused = unreadable(named, problem)
             raise Refused(refused.status, refused.detail, field="candidates", value=refused.value) from None
+        ids = [each.arm if isinstance(each, Candidate) else each for each in candidates]
+        described = {
+            each.arm
+            for each in candidates
+            if isinstance(each, Candidate) and (each.features is not None or not self.features.arm)
+        }
         for wrong, words in (
-            ((arm for arm in candidates if arm not in self.arms), "is unknown. PUT /v1/arms/{id} first."),
-            ((arm for arm in candidates if not self.arms[arm].active), "is retired. Leave it out, or PUT it again."),
-            ((arm for arm, count in Counter(candidates).items() if count > 1), "is named twice. Name it once."),
+            (
+                (arm for arm in ids if arm not in self.arms and arm not in described),
+                "is unknown. PUT /v1/arms/{id} first, or send its features as {arm, features}.",
+            ),
+            (
+                (arm for arm in ids if arm not in described and not self.arms[arm].active),
+                "is retired. Leave it out, or PUT it again.",
+            ),
+            ((arm for arm, count in Counter(ids).items() if count > 1), "is named twice. Name it once."),
         ):
             for arm in wrong:
                 raise Refused(422, f"The arm {arm!r} {words}", field="candidates", value=arm)
         return candidates
 
-    def decide_batch(self, events: Sequence[Decide]) -> list[log.Decision | Refused]:
+    def _vector(self, candidate: Candidate) -> FloatArray:
+        if candidate.features is None:
+            return self._vectors[candidate.arm]
+        self.check_features("arm", candidate.features, "candidates.features")
+        try:
+            vector = self.arm_vector(candidate.features)
+            checks.finite("features", vector, LIMIT)
+        except (TypeError, ValueError) as problem:
+            raise unusable_features("candidates.features", candidate.features, problem) from None
+        return vector
+
+    def _pairs(self, given: Sequence[Candidate]) -> FloatArray:
+        pairs = [each.pair or {} for each in given]
+        try:
+            vectors = self.features.pair_vectors(pairs)
+            checks.finite("pair", vectors, LIMIT)
+        except (TypeError, ValueError) as problem:
+            raise unusable_features("candidates.pair", pairs[0], problem) from None
+        return vectors
+
+    def crossed(self, users: Sequence[dict[str, log.Value]], pool: Pool) -> tuple[FloatArray, FloatArray]:
+        """Return x and z of decisions among one pool; where there are pair features, of one decision."""
+        vectors = self.features.arm_vectors(pool.vectors)
+        return self.features.computed(self.features.user_vectors(users), vectors, pool.pairs)
+
+    def decide_batch(self, events: Sequence[Decide], now: int) -> list[log.Decision | Refused]:
         """Decide, without changing the model; all events have ids, which with the seed determine all draws."""
         outcomes: list[log.Decision | Refused | None] = [None] * len(events)
-        pools: dict[int, tuple[Pool, list[int]]] = {}
+        pools: dict[tuple[int, bool], tuple[Pool, list[int]]] = {}
         for i, event in enumerate(events):
             try:
                 self.check_features("user", event.user)
-                pool = self.pool(event.candidates)
+                pool, is_held = self.pool(event.candidates, now), self._is_held(event)
             except Refused as refused:
                 outcomes[i] = refused
             else:
-                pools.setdefault(id(pool), (pool, []))[1].append(i)
-        for pool, places in pools.values():
+                pools.setdefault((id(pool), is_held), (pool, []))[1].append(i)
+        for (_, is_held), (pool, places) in pools.items():
             together = max(1, TOGETHER // (len(pool.ids) * (self.features.d1 + self.features.d2)))
             for chunk in (places[start : start + together] for start in range(0, len(places), together)):
-                for i, outcome in zip(chunk, self._decide_among(pool, [events[i] for i in chunk]), strict=True):
+                decided = self._decide_among(pool, [events[i] for i in chunk], is_held)
+                for i, outcome in zip(chunk, decided, strict=True):
                     outcomes[i] = outcome
         return outcomes  # type: ignore[return-value]
 
-    def _decide_among(self, pool: Pool, events: Sequence[Decide]) -> list[log.Decision | Refused]:
+    def pool_of(self, decision: log.Decision, time: int) -> Pool:
+        """Return the candidates of a decision in the log, which this version of the model has made."""
+        return self._held_pool(self.pool(decision.candidates, time), decision.policy == HELD)
+
+    def _held_pool(self, pool: Pool, is_held: bool) -> Pool:
+        held = self.bandit.held
+        if is_held and held is not None and held.arm in pool.ids:
+            return pool.only(held.arm)
+        return pool
+
+    def _is_held(self, event: Decide) -> bool:
+        held = self.bandit.held
+        if held is None:
+            return False
+        if event.user_key is None:
+            detail = "A share of users is held out, by their keys. Send user_key, the same for all events of a user."
+            raise Refused(422, detail, field="user_key", value=None)
+        return held.holds(self.bandit.seed, event.user_key)
+
+    def draw(
+        self, pool: Pool, x: FloatArray, z: FloatArray, keys: Sequence[str], is_held: bool, threads: int = 1
+    ) -> Drawn:
+        """Draw arms for events, by what the policies say, guard rails and the holdout."""
+        floor, n = 1.0 if is_held else self.bandit.floor, len(pool.ids)
+        drawn = {
+            name: policy.randomize_batch(x, z, pool.ids, keys=keys, floor=floor, threads=threads)
+            for name, policy in self.policies.items()
+            if name == self.live or not is_held
+        }
+        live = drawn.pop(self.live)
+        shadows = {name: each.probabilities for name, each in drawn.items()}
+        if pool.limits is None or is_held:
+            own = live.propensities if not is_held else np.zeros_like(live.propensities)
+            return Drawn(live.indices, np.full(len(keys), floor), own, live.probabilities, shadows)
+        probabilities = within(live.probabilities, *pool.limits)
+        numbers = np.array([digest_of(["share", self.bandit.seed, key]) / 2**63 for key in keys])
+        reached = probabilities.cumsum(axis=1)
+        indices = np.minimum((reached <= numbers[:, None] * reached[:, -1:]).sum(axis=1), n - 1)
+        floors = np.minimum(n * probabilities.min(axis=1), 1.0)
+        own = (probabilities - floors[:, None] / n) / np.maximum(1 - floors, 1e-300)[:, None]
+        shadows = {name: within(each, *pool.limits) for name, each in shadows.items()}
+        return Drawn(indices, floors, np.maximum(own, 0.0), probabilities, shadows)
+
+    def _decide_among(self, pool: Pool, events: Sequence[Decide], is_held: bool) -> list[log.Decision | Refused]:
+        pool = self._held_pool(pool, is_held)
         try:
-            x, z = self.features.crossed([event.user for event in events], pool.vectors)
-            keys, floor = [event.event_id for event in events], self.bandit.floor
+            x, z = self.crossed([event.user for event in events], pool)
             threads = THREADS if x.size + z.size >= MUCH else 1
-            drawn = {
-                name: policy.randomize_batch(x, z, pool.ids, keys=keys, floor=floor, threads=threads)
-                for name, policy in self.policies.items()
-            }
+            drawn = self.draw(pool, x, z, [event.event_id or "" for event in events], is_held, threads)
         except (TypeError, ValueError) as problem:
             if len(events) == 1:
                 return [unusable_features("user", events[0].user, problem)]
-            return [self._decide_among(pool, [event])[0] for event in events]
-        live = drawn.pop(self.live)
-        at = np.arange(len(events)), live.indices
-        shadows = {name: each.probabilities[at].tolist() for name, each in drawn.items()}
+            return [self._decide_among(pool, [event], is_held)[0] for event in events]
+        at = np.arange(len(events)), drawn.indices
+        shadows = {name: each[at].tolist() for name, each in drawn.shadows.items()}
         own: list[list[tuple[int, float]]] = [[] for _ in events]
-        rows, places = live.propensities.nonzero()
-        positive = live.propensities[rows, places].tolist()
+        rows, places = drawn.own.nonzero()
+        positive = drawn.own[rows, places].tolist()
         for b, place, probability in zip(rows.tolist(), places.tolist(), positive, strict=True):
             own[b].append((place, probability))
         decisions: list[log.Decision | Refused] = []
-        version, n, machine = self.row, len(pool.ids), fingerprint()
-        propensities = live.probabilities[at].tolist()
-        for b, (event, index) in enumerate(zip(events, live.indices.tolist(), strict=True)):
-            arm = pool.ids[index]
-            arm_version = self.arms[arm].version
+        version, n, machine, name = self.row, len(pool.ids), fingerprint(), HELD if is_held else self.live
+        propensities, floors = drawn.probabilities[at].tolist(), drawn.floors.tolist()
+        for b, (event, index) in enumerate(zip(events, drawn.indices.tolist(), strict=True)):
+            given = None if pool.given is None else pool.given[index]
             decisions.append(
                 log.Decision(  # by position, which is faster
-                    event.event_id or "", event.user, pool.named, version, n, arm, arm_version, propensities[b], floor,
-                    own[b], self.live, machine, {name: each[b] for name, each in shadows.items()},
+                    event.event_id or "", event.user, pool.named, version, n, pool.ids[index], pool.versions[index],
+                    propensities[b], floors[b], own[b], name, machine,
+                    {name: each[b] for name, each in shadows.items()}, event.user_key,
+                    None if given is None else given.features, None if given is None else given.pair,
                 )
             )  # fmt: skip
         return decisions
@@ -383,29 +562,29 @@ class ModelState:
             if name in given and given[name] not in values:
                 yield name, given[name]
 
-    def check_features(self, side: str, given: dict[str, log.Value]) -> None:
+    def check_features(self, side: str, given: dict[str, log.Value], field: str = "user") -> None:
         """Refuse features that the bandit does not have, and in strict bandits unknown values.
 
-        Features that are missing are refused when they are used.
+        Features that are missing are refused when they are used. `field` of the request has them.
         """
         known = self._names[side]
         if given.keys() <= known:
             if self.bandit.strict:
-                self._refuse_fallbacks(side, given)
+                self._refuse_fallbacks(side, given, field)
             return
         name = next(name for name in given if name not in known)
         near, there = nearest(name[:LONGEST], known), ", ".join(known) or "none"
         detail = f"The bandit has no {side} feature {name!r}{near}. It has {there}."
-        raise Refused(422, detail, field=f"{'user' if side == 'user' else 'features'}.{name}", value=given[name])
+        raise Refused(422, detail, field=f"{field}.{name}", value=given[name])
 
-    def _refuse_fallbacks(self, side: str, given: dict[str, log.Value]) -> None:
+    def _refuse_fallbacks(self, side: str, given: dict[str, log.Value], field: str) -> None:
         for name, value in self._fallbacks(side, given):
             if value is not None:  # there is a rule for missing values
                 values = self._values[side][name]
                 there, near = ", ".join(sorted(map(str, values))), nearest(str(value)[:LONGEST], map(str, values))
                 detail = f"The {side} feature {name!r} is {value!r}, which is none of its values{near}: {there}. "
                 detail += "Send one of them; bandit.toml says strict = true."
-                raise Refused(422, detail, field=f"{'user' if side == 'user' else 'features'}.{name}", value=value)
+                raise Refused(422, detail, field=f"{field}.{name}", value=value)
 
     def snapshot(self) -> log.Snapshot:
         """Return the model as bytes."""
@@ -418,6 +597,7 @@ class ModelState:
             first_open=self.first_open,
             time=self.time,
             ended=self.ended,
+            controls=self.controls,
             policies={name: policy.to_bytes() for name, policy in self.policies.items()},
             summary=self.summary,
         )
@@ -467,11 +647,11 @@ class ModelState:
         saved = msgspec.msgpack.decode(snapshot.content, type=Saved)
         state = cls(Bandit.from_plain(saved.bandit), snapshot.row, saved.time, saved.live, base=base)
         for arm, known in msgspec.json.decode(saved.arms, type=dict[str, KnownArm]).items():
-            state._put(known.version, log.Arm(arm, known.features))
+            state._put(known.version, log.Arm(arm, known.features, known.start, known.end))
             state.arms[arm].active = known.active
         state.closed, state.first_open, state.ended = saved.closed, saved.first_open, saved.ended
         state.policies = {name: Policy.from_bytes(content) for name, content in saved.policies.items()}
-        state.summary = saved.summary
+        state.summary, state.controls = saved.summary, saved.controls
         return state
 
 

@@ -161,7 +161,11 @@ def store_of(serving: Serving, file: Path) -> str:
 def compile_policies(bandit: Bandit) -> None:
     """Let new policies of a bandit decide and learn, so that everything is compiled before requests come."""
     numbers, features = np.random.default_rng(0), bandit.features
-    features.crossed(*(np.ones((2, len(names))) for names in (features.user_columns, features.arm_columns)))
+    user, arm, pair = (
+        np.ones((n, len(names)))
+        for n, names in ((1, features.user_columns), (2, features.arm_columns), (2, features.pair_columns))
+    )
+    features.computed(user, arm, pair if features.pair else None)
     arms, keys = ["a", "b"], ["first", "second"]
     for name in bandit.policies:
         policy = bandit.make(name)

@@ -18,15 +18,19 @@ from hybandits.policies.by_name import make_policy, nested_policies, parse_polic
 from hybandits.policies.hyran import HyRan
 from hybandits.policies.suplinucb import SupLinUCB
 from hybandits.service.commands import LONGEST
+from hybandits.service.rules import Holdout, Share
 
 LIVE = "live"
 """The name of the policy that decides at first; challengers have names of their own."""
+
+HELD = "holdout"
+"""The name of what decides for users who are held out."""
 
 LEAST_FLOOR = 1e-6
 """The smallest floor: rewards may count with weights of n / floor among n candidates, and estimates with larger ones
 would say nothing."""
 
-CHANGEABLE = ("name", "window", "floor", "challengers", "strict")
+CHANGEABLE = ("name", "window", "floor", "challengers", "strict", "holdout")
 """Settings that may change in the course of a log, by a row of its own."""
 
 REWARDS = (
@@ -103,11 +107,13 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     rewards: Literal["clicks", "explicit"]
     user: Side = Side()
     arm: Side = Side()
+    pair: Side = Side()
     policy: Text = "HyIDS"
     challengers: list[Challenger] = []
     window: Seconds | None = None
     range: tuple[Reward, Reward] | None = None
     strict: bool = False
+    holdout: Share | Holdout | None = None
     floor: Annotated[float, Meta(ge=LEAST_FLOOR, le=1)] = 0.05
     seed: Annotated[int, Meta(ge=0)] | None = None
 
@@ -121,7 +127,7 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
             raise ValueError(f"range must be [lowest, highest], got [{low}, {high}]")
         if self.no_reward is not None and not low <= self.no_reward <= high:
             raise ValueError(f'range is [{low}, {high}], but with rewards = "clicks" no reward is 0: include 0')
-        names = [LIVE, *(each.name for each in self.challengers)]
+        names = [LIVE, HELD, *(each.name for each in self.challengers)]
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"a challenger is called {twice[0]!r}, as another policy is: rename it")
 
@@ -134,7 +140,12 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     def features(self) -> Features:
         """Users and arms as vectors."""
         user, arm = self.user.features(), self.arm.features()
-        return Features(user=user, arm=arm, map="das" if arm else "li")
+        return Features(user=user, arm=arm, pair=self.pair.features(), map="das" if arm else "li")
+
+    @property
+    def held(self) -> Holdout | None:
+        """The share of users that is held out."""
+        return Holdout(self.holdout) if isinstance(self.holdout, float) else self.holdout
 
     @property
     def policies(self) -> dict[str, str]:

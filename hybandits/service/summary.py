@@ -6,6 +6,7 @@ from typing import Self
 import msgspec
 
 from hybandits.service.log import Decision
+from hybandits.service.settings import HELD
 from hybandits.statistics import running_guess
 
 BINS = 240
@@ -125,6 +126,11 @@ class Summary(msgspec.Struct):
     delays: dict[int, int] = msgspec.field(default_factory=dict)
     values: dict[str, int] = msgspec.field(default_factory=dict)
     fallbacks: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
+    held_decisions: int = 0
+    held_rewards: int = 0
+    held_since: int = 0
+    held: Terms = msgspec.field(default_factory=Terms)
+    beside: Terms = msgspec.field(default_factory=Terms)
 
     def compare(self, live: str, policies: Collection[str], *, row: int, unchanged: Collection[str]) -> None:
         """Begin comparisons with the live policy at a row; unchanged challengers go on if the live policy does."""
@@ -138,13 +144,25 @@ class Summary(msgspec.Struct):
         }
         self.live = live
 
+    @property
+    def learned_rewards(self) -> int:
+        """Rewards that were learned, those of users who are held out included."""
+        return self.reward.n + self.held_rewards
+
     def decided(self, time: int, decision: Decision) -> None:
         """Count a decision."""
         self.decisions += 1
         self._bin(time).decisions += 1
+        if decision.policy == HELD:
+            self.held_decisions += 1
+            return
         self.weights.count(1 + decision.n * (1 - decision.floor) / decision.floor)
         self.uniform_weights.count(1 / decision.floor)
         self.arms.setdefault(decision.arm, ArmSums()).decisions += 1
+
+    def hold_out(self, row: int) -> None:
+        """Begin to compare users who are held out with the others, by decisions from this row on."""
+        self.held_since, self.held, self.beside = row, Terms(), Terms()
 
     def rewarded(self, time: int, decided: int, reward: float) -> None:
         """Count a reward that is learned as it comes, for a decision of the time `decided`."""
@@ -163,6 +181,11 @@ class Summary(msgspec.Struct):
             low, high = self.range
             reward = (reward - low) / (high - low)
         ends = None if self.range is None else (0.0, 1.0)
+        if decision.version >= self.held_since:
+            (self.held if decision.policy == HELD else self.beside).add(reward, ends)
+        if decision.policy == HELD:  # all other sums are about what the policies decide
+            self.held_rewards += 1
+            return
         at, before = self._bin(time), self.reward.total / self.reward.n if self.reward.n else reward
         at.reward.sum_up(1, reward, self.reward.add(reward, ends))
         self.arms.setdefault(decision.arm, ArmSums()).reward.add(reward, ends)

@@ -10,6 +10,7 @@ from hybandits.foundation.checks import FloatArray
 from hybandits.service.commands import Decide, Refused
 from hybandits.service.log import DECISION, Continued, Decision, Ended, Row, Store
 from hybandits.service.model_state import ModelState, continued, fingerprint, walk
+from hybandits.service.settings import HELD
 
 TOLERANCE = 1e-9
 """Largest difference of probabilities of a decision that was made under another fingerprint."""
@@ -49,13 +50,17 @@ def verify(store: Store, progress: Callable[[int], None] = lambda rows: None) ->
         result.copied = sum(1 for _ in store.rows(0, begins.number, [DECISION]))
     state = None
     for state, rows in walk(store):
-        events = [Decide(logged.user, logged.candidates, logged.event) for logged in (row.decision for row in rows)]
-        for row, again in zip(rows, state.decide_batch(events), strict=True):
+        events = [_asked_by(row.decision) for row in rows]
+        for row, again in zip(rows, state.decide_batch(events, rows[0].time), strict=True):
             _compare(state, row, again, result)
         progress(rows[-1].number - done)
         done = rows[-1].number
     _check_end(store, state or ModelState.based(store), result)
     return result
+
+
+def _asked_by(logged: Decision) -> Decide:
+    return Decide(logged.user, logged.candidates, logged.event, logged.key)
 
 
 def _check_end(store: Store, state: ModelState, result: Verification) -> None:
@@ -76,7 +81,7 @@ def _compare(state: ModelState, row: Row, again: Decision | Refused, result: Ver
         if again != logged:
             _differs(result, row, _words(logged, again))
     elif not _is_same(logged, again):
-        if _is_near_tie(state, logged, again):
+        if _is_near_tie(state, row, again):
             result.near_ties += 1
         else:
             _differs(result, row, f"{_words(logged, again)}, which is no near tie")
@@ -87,6 +92,7 @@ def _is_same(logged: Decision, again: Decision) -> bool:
         _asked(logged) == _asked(again)
         and (logged.arm, logged.arm_version) == (again.arm, again.arm_version)
         and abs(logged.chance - again.chance) <= TOLERANCE
+        and abs(logged.floor - again.floor) <= TOLERANCE
         and _furthest(dict(logged.distribution), dict(again.distribution)) <= TOLERANCE
         and _furthest(logged.shadows, again.shadows) <= TOLERANCE
     )
@@ -94,34 +100,32 @@ def _is_same(logged: Decision, again: Decision) -> bool:
 
 def _asked(decision: Decision) -> tuple[Any, ...]:
     """Return the parts that no rounding can change."""
-    return decision.version, decision.n, decision.floor, decision.policy, decision.shadows.keys()
+    return decision.version, decision.n, decision.policy, decision.shadows.keys(), decision.features, decision.pair
 
 
 def _furthest(one: dict[Any, float], other: dict[Any, float]) -> float:
     return max((abs(one.get(i, 0.0) - other.get(i, 0.0)) for i in one.keys() | other.keys()), default=0.0)
 
 
-def _is_near_tie(state: ModelState, logged: Decision, again: Decision) -> bool:
+def _is_near_tie(state: ModelState, row: Row, again: Decision) -> bool:
     """Return whether the decision is the logged one if features differ by up to 1e-9 of their size (at least 1)."""
-    pool = state.pool(logged.candidates)
-    is_there = logged.arm in pool.ids and logged.arm_version == state.arms[logged.arm].version
-    if _asked(logged) != _asked(again) or not is_there:
+    logged, held = row.decision, row.decision.policy == HELD
+    pool = state.pool_of(logged, row.time)
+    if _asked(logged) != _asked(again) or (logged.arm, logged.arm_version) not in zip(
+        pool.ids, pool.versions, strict=True
+    ):
         return False
     place = pool.ids.index(logged.arm)
-    x, z = (_nudged(vectors) for vectors in state.features.crossed([logged.user], pool.vectors))
-    draws = {
-        name: policy.randomize_batch(x, z, pool.ids, keys=[logged.event] * NUDGES, floor=logged.floor)
-        for name, policy in state.policies.items()
-    }
-    drawn = draws.pop(state.live)
+    x, z = (_nudged(vectors) for vectors in state.crossed([logged.user], pool))
+    drawn = state.draw(pool, x, z, [logged.event] * NUDGES, held)
     return any(
         index == place
         and abs(logged.chance - chances[place]) <= NUDGED_TOLERANCE
+        and abs(logged.floor - floor) <= NUDGED_TOLERANCE
         and _furthest(dict(logged.distribution), dict(enumerate(own))) <= NUDGED_TOLERANCE
-        for index, chances, own in zip(*drawn, strict=True)
+        for index, floor, own, chances in zip(*drawn[:4], strict=True)
     ) and all(
-        np.abs(logged.shadows[name] - each.probabilities[:, place]).min() <= NUDGED_TOLERANCE
-        for name, each in draws.items()
+        np.abs(logged.shadows[name] - each[:, place]).min() <= NUDGED_TOLERANCE for name, each in drawn.shadows.items()
     )
 
 

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from hybandits.service.log import StoreError
+from hybandits.service.rules import Controls, Holdout
 from hybandits.service.settings import Bandit
 from hybandits.service.summary import OTHERS, ArmSums, Bin, Compared, Largest, Summary, Terms
 from hybandits.service.writer import Writer
@@ -83,17 +84,18 @@ def so_far(terms: Sequence[Terms]) -> list[Terms]:
 
 
 def estimate_rewards(
-    summary: Summary, terms: Sequence[Terms], weights: Largest | None = None, *, difference: bool = False
-) -> list[Estimate]:
+    summary: Summary, terms: Sequence[Terms], weights: Largest | None = None, *, difference: bool = False,
+    tail: float = _TAIL,
+) -> list[Estimate]:  # fmt: skip
     """Estimate the live policy's rewards from their sums or, with weights, another's, or its difference from them."""
-    upper = growing_scale(weights.first, weights.ever, _TAIL) if weights is not None and weights.first else (1.0, _TAIL)
-    sides = (2.0 if difference else 1.0, _TAIL), upper  # the largest distance below and above a guess, and error rates
+    upper = growing_scale(weights.first, weights.ever, tail) if weights is not None and weights.first else (1.0, tail)
+    sides = (2.0 if difference else 1.0, tail), upper  # the largest distance below and above a guess, and error rates
     n, total, spread = (np.array([getattr(each, name) for each in terms], float) for name in ("n", "total", "spread"))
     start, end = summary.range or (0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / n
         if summary.range is None:
-            below = above = asymptotic_radius(n, spread, 2 * _TAIL)
+            below = above = asymptotic_radius(n, spread, 2 * tail)
         else:
             below, above = (boundary(spread, scale, tail) / n for scale, tail in sides)
     lows, highs = mean - below, mean + above
@@ -140,6 +142,27 @@ class PolicyView(msgspec.Struct, frozen=True):
     name: str
     policy: str
     comparison: Comparison
+
+
+class HeldView(msgspec.Struct, frozen=True):
+    """Users who are held out beside the others: rewards per decision, and what the bandit gains over the holdout."""
+
+    share: float
+    arm: str | None
+    decisions: int
+    held: Estimate
+    others: Estimate
+    gain: Estimate
+
+
+def compare_held(summary: Summary, held: Holdout) -> HeldView:
+    """Compare two groups of users. Each has a sequence with half of the error rate, so the difference holds as well."""
+    out, others = estimate_rewards(summary, [summary.held, summary.beside], tail=_TAIL / 2)
+    gain = Estimate(out.n + others.n, None, None, None)
+    if None not in (out.low, out.high, others.low, others.high):
+        bounds = others.low - out.high, others.high - out.low  # type: ignore[operator]
+        gain = Estimate(gain.n, others.mean - out.mean, *bounds)  # type: ignore[operator]
+    return HeldView(held.share, held.arm, summary.held_decisions, out, others, gain)
 
 
 class Fallback(msgspec.Struct, frozen=True):
@@ -196,6 +219,8 @@ class View(msgspec.Struct, frozen=True):
     reward: Estimate
     uniform: Comparison
     challengers: list[PolicyView]
+    holdout: HeldView | None
+    controls: Controls
     arms: list[ArmView]
     active_arms: int
     known_arms: int
@@ -207,7 +232,7 @@ def make_view(writer: Writer, refusals: Mapping[str, int] | None = None) -> View
     state, last = writer.state, _last_row(writer)
     with state.lock:
         copied = msgspec.msgpack.encode(state.summary)
-        row, at, live, bandit = state.row, state.time, state.live, state.bandit
+        row, at, live, bandit, controls = state.row, state.time, state.live, state.bandit, state.controls
         active = {arm for arm, each in state.arms.items() if each.active}
         known = len(state.arms)
     summary = msgspec.msgpack.decode(copied, type=Summary)
@@ -236,12 +261,14 @@ def make_view(writer: Writer, refusals: Mapping[str, int] | None = None) -> View
         range=bandit.range,
         floor=bandit.floor,
         decisions=summary.decisions,
-        rewards=summary.reward.n,
-        open=summary.decisions - summary.reward.n,
+        rewards=summary.learned_rewards,
+        open=summary.decisions - summary.learned_rewards,
         late=summary.late,
         reward=estimate_rewards(summary, [summary.reward])[0],
         uniform=compared(summary, summary.uniform, summary.uniform_weights),
         challengers=challengers,
+        holdout=None if bandit.held is None else compare_held(summary, bandit.held),
+        controls=controls,
         arms=_arms(summary, active),
         active_arms=len(active),
         known_arms=known,
@@ -308,7 +335,7 @@ def _arms(summary: Summary, active: set[str]) -> list[ArmView]:
     sums = {arm: ArmSums() for arm in active} | summary.arms
     ids = heapq.nsmallest(ARMS, sums, key=lambda arm: (-sums[arm].decisions, arm))
     rewards = estimate_rewards(summary, [sums[arm].reward for arm in ids])
-    total = max(1, summary.decisions)
+    total = max(1, summary.decisions - summary.held_decisions)
     return [
         ArmView(arm, arm in active, sums[arm].decisions, sums[arm].decisions / total, reward)
         for arm, reward in zip(ids, rewards, strict=True)

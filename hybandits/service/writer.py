@@ -12,6 +12,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,6 +25,7 @@ from hybandits.service.commands import (
     Answer,
     ArmState,
     Command,
+    Control,
     Decide,
     Decided,
     GiveReward,
@@ -31,6 +33,7 @@ from hybandits.service.commands import (
     Promote,
     Promoted,
     PutArm,
+    PutArms,
     Refused,
     Retire,
     Rewarded,
@@ -312,7 +315,7 @@ class Pending:
         self.rows: list[log.Row] = []
         self.closed = state.closed
         self._arms: dict[str, KnownArm] = {}
-        self._live = state.live
+        self._live, self._controls = state.live, state.controls
         self.events: defaultdict[str, log.EventRows] = defaultdict(log.EventRows)
 
     def _write(self, content: log.Content) -> log.Row:
@@ -342,8 +345,8 @@ class Pending:
             self.events.update(self.store.find(unknown))
         self._decided = self._decide_together(commands)
         serving: dict[type, Callable[[Any], Answer]] = {
-            Decide: self._decide, GiveReward: self._reward, Promote: self._promote, PutArm: self._put,
-            Retire: self._retire,
+            Decide: self._decide, GiveReward: self._reward, Promote: self._promote, PutArms: self._put,
+            Retire: self._retire, Control: self._control,
         }  # fmt: skip
         outcomes: list[Outcome] = []
         for command in commands:
@@ -359,20 +362,21 @@ class Pending:
         for command in commands:
             if isinstance(command, Decide) and self.events[command.event_id or ""].decision is None:
                 events.setdefault(command.event_id or "", command)
-        return dict(zip(events, self.state.decide_batch(list(events.values())), strict=True))
+        return dict(zip(events, self.state.decide_batch(list(events.values()), self.now), strict=True))
 
     def _decide(self, command: Decide) -> Answer:
         event = command.event_id or ""
         known = self.events[event].decision
         if known is not None:
             decision = known.decision
-            if decision.user != command.user or not _same_candidates(decision.candidates, command.candidates):
+            is_other = (decision.user, decision.key) != (command.user, command.user_key)
+            if is_other or not _same_candidates(decision.candidates, command.candidates):
                 detail = f"The event {event!r} was decided for another user or other candidates. Use another id."
                 raise Refused(409, detail, field="event_id", value=event)
             return Answer(200, _decided(decision))
         outcome = self._decided.pop(event, None)
         if outcome is None:  # the first command with this id was refused
-            outcome = self.state.decide_batch([command])[0]
+            outcome = self.state.decide_batch([command], self.now)[0]
         if isinstance(outcome, Refused):
             raise outcome
         self.events[event] = log.EventRows(self._write(outcome))
@@ -403,27 +407,54 @@ class Pending:
         return Answer(202 if late else 201, Rewarded(event, reward, not late))
 
     def _retire(self, command: Retire) -> Answer:
-        arm = command.arm
-        known = self._arms.get(arm, self.state.arms.get(arm))
-        if known is None:
-            detail = f"There is no arm {arm!r}{checks.nearest(arm, self.state.arms)}. GET /v1/arms lists them."
-            raise Refused(404, detail, field="id", value=arm)
-        if known.active:
-            self._write(log.Retired(arm))
-            self._arms[arm] = dataclasses.replace(known, active=False)
-        return Answer(200, ArmState(arm, active=False))
+        known = {arm: self._arms.get(arm, self.state.arms.get(arm)) for arm in command.arms}
+        for arm, each in known.items():
+            if each is None:
+                detail = f"There is no arm {arm!r}{checks.nearest(arm, self.state.arms)}. GET /v1/arms lists them."
+                raise Refused(404, detail, field="id", value=arm)
+        for arm, each in known.items():
+            if each is not None and each.active:
+                self._write(log.Retired(arm))
+                self._arms[arm] = dataclasses.replace(each, active=False)
+        return Answer(200, [ArmState(arm, active=False) for arm in command.arms])
 
-    def _put(self, command: PutArm) -> Answer:
-        arm, features = command.arm, command.features
-        self.state.check_features("arm", features)
+    def _put(self, command: PutArms) -> Answer:
+        contents = [self._checked_arm(each) for each in command.arms]
+        if len({each.arm for each in contents}) < len(contents):
+            raise Refused(422, "An arm is named twice. Name it once.", field="arms", value=None)
+        states, is_new = [], False
+        for content in contents:
+            arm, known = content.arm, self._arms.get(content.arm, self.state.arms.get(content.arm))
+            is_new |= known is None
+            described = content.features, content.start, content.end
+            if known is None or not known.active or (known.features, known.start, known.end) != described:
+                version = self._write(content).number
+                known = self._arms[arm] = KnownArm(version, content.features, True, content.start, content.end)
+            states.append(arm_state(arm, known))
+        return Answer(201 if is_new else 200, states)
+
+    def _checked_arm(self, put: PutArm) -> log.Arm:
+        self.state.check_features("arm", put.features, "features")
         try:
-            checks.finite("features", self.state.arm_vector(features), LIMIT)
+            checks.finite("features", self.state.arm_vector(put.features), LIMIT)
         except (TypeError, ValueError) as problem:
-            raise unusable_features("arm", features, problem) from None
-        before = known = self._arms.get(arm, self.state.arms.get(arm))
-        if known is None or not known.active or known.features != features:
-            known = self._arms[arm] = KnownArm(self._write(log.Arm(arm, features)).number, features)
-        return Answer(201 if before is None else 200, ArmState(arm, True, features, known.version))
+            raise unusable_features("features", put.features, problem) from None
+        start, end = (None if each is None else round(each.timestamp() * 1e6) for each in (put.start, put.end))
+        if start is not None and end is not None and start >= end:
+            raise Refused(422, f"The arm {put.arm!r} ends before it starts. Swap from and until.", field="until")
+        return log.Arm(put.arm, put.features, start, end)
+
+    def _control(self, command: Control) -> Answer:
+        controls = command.controls
+        known = self.state.arms.keys() | self._arms.keys()
+        for arm in [*controls.arms, *([] if controls.pause is None else [controls.pause])]:
+            if arm not in known:
+                detail = f"There is no arm {arm!r}{checks.nearest(arm, known)}. PUT it first."
+                raise Refused(422, detail, field="arms" if arm in controls.arms else "pause", value=arm)
+        if controls != self._controls:
+            self._controls = controls
+            self._write(log.Controlled(msgspec.to_builtins(controls)))
+        return Answer(200, controls)
 
     def _promote(self, command: Promote) -> Answer:
         name = command.policy
@@ -439,9 +470,23 @@ class Pending:
 def _same_candidates(one: log.Candidates, other: log.Candidates) -> bool:
     """Return whether the same candidates are named in the same order; their JSON may have other spaces and escapes."""
     try:
-        return one == other or log.decode_ids(one) == log.decode_ids(other)
+        return one == other or _plain(one) == _plain(other)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return False
+
+
+def _plain(candidates: log.Candidates) -> list[Any] | None:
+    """Return candidates as plain values; those without features are their ids."""
+    named: list[Any] | None = msgspec.json.decode(candidates)
+    return named and [each["arm"] if isinstance(each, dict) and len(each) == 1 else each for each in named]
+
+
+def arm_state(arm: str, known: KnownArm) -> ArmState:
+    """Return an arm as answers show it."""
+    start, end = (
+        None if each is None else datetime.fromtimestamp(each / 1e6, UTC) for each in (known.start, known.end)
+    )
+    return ArmState(arm, known.active, known.features, known.version, start, end)
 
 
 def _with_event(command: Decide) -> Decide:

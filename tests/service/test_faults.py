@@ -11,14 +11,27 @@ import apsw
 import httpx
 import pytest
 
-from hybandits.service.commands import PutArm
 from hybandits.service.log import Closed, Decision, Store, StoreError, open_store
 from hybandits.service.model_state import ModelState
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
 from soak.servers import Postgres
-from tests.support.bandits import CLICKS, FILE, USER, Clock, ask, bandit, decide, models, put, reward, served, writer
+from tests.support.bandits import (
+    CLICKS,
+    FILE,
+    USER,
+    Clock,
+    ask,
+    bandit,
+    decide,
+    models,
+    put,
+    putting,
+    reward,
+    served,
+    writer,
+)
 from tests.support.disks import Disk
 
 
@@ -182,7 +195,7 @@ def test_applying_rows_goes_on_where_it_was_interrupted(
     service = writer(tmp_path, content, clock=clock)
     for i in range(12):
         for arm in "ab":  # features change every time, so that learning looks up what they were
-            ask(service, PutArm(arm, {"price": i / 8}))
+            ask(service, putting(arm, {"price": i / 8}))
         decide(service, f"e{i}")
         if i >= 4:
             reward(service, f"e{i - 4}", 1.0 if i % 2 else 0.5)

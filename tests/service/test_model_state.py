@@ -11,13 +11,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from hybandits.service.commands import GiveReward, Promote, PutArm
+from hybandits.service.commands import GiveReward, Promote
 from hybandits.service.log import Row
 from hybandits.service.model_state import ModelState, fingerprint
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.summary import FIRST_BIN
 from hybandits.service.writer import Writer
-from tests.support.bandits import CLICKS, FILE, Clock, bandit, decide, outcome_of, put, retire, writer
+from tests.support.bandits import CLICKS, FILE, Clock, bandit, decide, outcome_of, put, putting, retire, writer
 
 MODES = pytest.mark.parametrize("content", [FILE, CLICKS], ids=["at once", "with a window"])
 CHALLENGERS = [{"name": "bold", "policy": "HyThompson:scale=1,noise=0.5"}]
@@ -90,7 +90,7 @@ def test_a_start_with_a_snapshot_reads_only_what_came_after_it(tmp_path: Path, m
     """Arms whose features change all the time make a log long, too."""
     service = writer(tmp_path)
     for i in range(100):
-        outcome_of(service, PutArm("a", {"price": 10**40 + i / 7 if i % 2 else 10**40 + i}))
+        outcome_of(service, putting("a", {"price": 10**40 + i / 7 if i % 2 else 10**40 + i}))
     service.keep_snapshot()
     decide(service, "e")
     read: list[int] = []

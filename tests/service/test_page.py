@@ -15,11 +15,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from hybandits.service.access import Tokens
-from hybandits.service.commands import Decide, GiveReward, PutArm
+from hybandits.service.commands import Decide, GiveReward
 from hybandits.service.page import content, headers, number, page
 from hybandits.service.view import make_view
 from hybandits.service.writer import Writer
-from tests.support.bandits import CLICKS, USER, Clock, served, writer
+from tests.support.bandits import CLICKS, USER, Clock, putting, served, writer
 from tests.support.browser import BELOW_CONTRAST, Watched, a_browser
 
 NASTY = [
@@ -40,7 +40,7 @@ def played(path: Path, arms: list[str], decisions: int) -> Writer:
     service = writer(path, CLICKS, clock=clock, name="A page & <i>more</i>", challengers=[bold])
     random = np.random.default_rng(5)
     rates = dict(zip(arms, random.uniform(0.05, 0.5, len(arms)), strict=True))
-    service.serve([PutArm(arm, {"price": round(float(random.random()), 2)}) for arm in arms])
+    service.serve([putting(arm, {"price": round(float(random.random()), 2)}) for arm in arms])
     for start in range(0, decisions, 50):
         asked = [Decide(USER, event_id=f"event {i}") for i in range(start, min(start + 50, decisions))]
         answers = service.serve(asked)

@@ -9,13 +9,13 @@ from typing import Any
 import apsw
 import pytest
 
-from hybandits.service.commands import Answer, Command, Decide, GiveReward, PutArm, Retire
+from hybandits.service.commands import Answer, Command, Decide, GiveReward, Retire
 from hybandits.service.log import Decision, Row, Store, StoreError
 from hybandits.service.model_state import ModelState
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
-from tests.support.bandits import CLICKS, USER, Clock, bandit
+from tests.support.bandits import CLICKS, USER, Clock, bandit, putting
 from tests.support.disks import VARIANTS, Disk
 
 
@@ -106,7 +106,7 @@ class Walk:
         if act < 0.9:
             return GiveReward(f"e{self.random.randint(1, self.events + 1)}", self.random.choice((0.0, 0.5, 1.0)))
         arm = self.random.choice("abcd")
-        return PutArm(arm, {"price": self.random.random()}) if act < 0.97 else Retire(arm)
+        return putting(arm, {"price": self.random.random()}) if act < 0.97 else Retire([arm])
 
     def _check(self, store: Store) -> None:
         """Everything acknowledged is there, as it was; the model is what the log says."""

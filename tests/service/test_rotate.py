@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 import hybandits.service.model_state
-from hybandits.service.api import _active_at
-from hybandits.service.commands import Decide, GiveReward, PutArm, Refused
+from hybandits.service.api import _candidates_of
+from hybandits.service.commands import Decide, GiveReward, Refused
 from hybandits.service.export import EARLIER, NO_REWARD, OPEN, export
-from hybandits.service.log import ARMS, DECISION, Continued, Decision, Row, Store, StoreError, open_store
+from hybandits.service.log import DECISION, FEW, Continued, Decision, Row, Store, StoreError, open_store
 from hybandits.service.model_state import ModelState, walk
 from hybandits.service.rotate import contradiction, rotate
 from hybandits.service.sqlite import SqliteStore
@@ -30,6 +30,7 @@ from tests.support.bandits import (
     models,
     outcome_of,
     put,
+    putting,
     retire,
     reward,
     writer,
@@ -220,7 +221,7 @@ def candidates_of(store: SqliteStore) -> dict[int, Any]:
     for model, rows in walk(store, learning=False):
         for row in rows:
             assert isinstance(row.content, Decision)
-            pool = model.pool(row.content.candidates)
+            pool = model.pool_of(row.content, row.time)
             assert not isinstance(pool.vectors, int)
             known[row.number] = pool.ids, pool.vectors.tolist(), model.arms[row.content.arm].version
     return known
@@ -234,7 +235,7 @@ def test_rows_of_arms_stay_behind_unless_a_copied_decision_means_them(tmp_path: 
     service = writer(tmp_path, content, clock=clock)
     for i in range(35):
         for arm in ("b", "a", "c"):
-            ask(service, PutArm(arm, {"price": i / 7}))
+            ask(service, putting(arm, {"price": i / 7}))
         retire(service, "c")
         decide(service, f"e{i}")
         if i % 5:
@@ -249,10 +250,10 @@ def test_rows_of_arms_stay_behind_unless_a_copied_decision_means_them(tmp_path: 
     assert copied == {number: candidates[number] for number in copied}
     assert len(list(new.rows(0))) < total / 2
     first = next(new.rows(0, None, [DECISION])).content.version  # type: ignore[union-attr]
-    assert len(list(new.rows(0, first, ARMS))) == 2 * 3, "the first and the last row of each arm"
+    assert len(list(new.rows(1, first, FEW))) == 2 * 3, "the first and the last row of each arm"
     again = Writer(new, bandit(content), clock=clock)
     for row in new.rows(0, None, [DECISION]):
-        assert _active_at(again, row.content.version) == copied[row.number][0]  # type: ignore[union-attr]
+        assert _candidates_of(again, row) == copied[row.number][0]
     assert again.state.arms == service.state.arms
     clock.advance(100)
     again.serve([])

@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from hybandits.service.commands import Answer, Decide, GiveReward, Promote, PutArm, Retire
+from hybandits.service.commands import Answer, Decide, GiveReward, Promote, Retire
 from hybandits.service.log import encode_ids
 from hybandits.service.model_state import ModelState
 from hybandits.service.rotate import contradiction, rotate
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
-from tests.support.bandits import FILE, USER, Clock, bandit, models, outcome_of
+from tests.support.bandits import FILE, USER, Clock, bandit, models, outcome_of, putting
 
 WINDOW = 10
 
@@ -95,13 +95,13 @@ class Service(RuleBasedStateMachine):
     @rule(arm=ARMS, price=st.sampled_from([0.0, 0.5, 1.0]))
     def put(self, arm: str, price: float) -> None:
         expected = 200 if arm in self.plain.arms else 201
-        assert outcome_of(self.service, PutArm(arm, {"price": price})).status == expected
+        assert outcome_of(self.service, putting(arm, {"price": price})).status == expected
         self.plain.arms[arm] = True
 
     @rule(arm=ARMS)
     def retire(self, arm: str) -> None:
         expected = 200 if arm in self.plain.arms else 404
-        assert outcome_of(self.service, Retire(arm)).status == expected
+        assert outcome_of(self.service, Retire([arm])).status == expected
         if arm in self.plain.arms:
             self.plain.arms[arm] = False
 

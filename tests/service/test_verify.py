@@ -88,7 +88,7 @@ def test_a_decision_beside_a_jump_is_a_near_tie_elsewhere_only(tmp_path: Path, p
     play(service, 60)
 
     def decided(event: str, age: float) -> Decision:
-        (logged,) = service.state.decide_batch([Decide({**USER, "age": age}, event_id=event)])
+        (logged,) = service.state.decide_batch([Decide({**USER, "age": age}, event_id=event)], 0)
         assert isinstance(logged, Decision)
         return logged
 
@@ -121,7 +121,7 @@ def test_a_challenger_may_be_at_a_tie_of_its_own(tmp_path: Path) -> None:
     play(service, 60)
 
     def decided(age: float) -> Decision:
-        (logged,) = service.state.decide_batch([Decide({**USER, "age": age}, event_id="tie")])
+        (logged,) = service.state.decide_batch([Decide({**USER, "age": age}, event_id="tie")], 0)
         assert isinstance(logged, Decision)
         return logged
 

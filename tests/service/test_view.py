@@ -194,10 +194,13 @@ def test_decisions_without_a_reward_are_noticed_once_they_are_old(tmp_path: Path
 def test_values_without_a_column_are_counted_and_strict_refuses_them(tmp_path: Path) -> None:
     service = writer(tmp_path)
     put(service, "a", "b")
-    for i, country in enumerate(["de", 4, "4", "4", "it"]):
+    for i, country in enumerate(["de", "4", "4", "it"]):
         decide(service, str(i), user={"age": 1.0, "country": country})
     counts = {(each.feature, each.value): each.count for each in make_view(service).fallbacks}
-    assert counts == {("user.country", "4"): 1, ("user.country", '"4"'): 2, ("user.country", '"it"'): 1}
+    assert counts == {("user.country", '"4"'): 2, ("user.country", '"it"'): 1}
+    outcome = outcome_of(service, Decide({"age": 1.0, "country": 4}, event_id="number"))
+    assert isinstance(outcome, Refused)
+    assert "4 (int), but its categories are of type str" in outcome.detail
     assert "<bdi>user.country</bdi>" in page(make_view(service))
     strict = writer(tmp_path, strict=True)
     outcome = outcome_of(strict, Decide({"age": 1.0, "country": "dee"}, event_id="x"))

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from hybandits.service import model_state
-from hybandits.service.commands import Answer, Decide, GiveReward, Promote, PutArm, Refused
+from hybandits.service.commands import Answer, Decide, GiveReward, Promote, Refused
 from hybandits.service.log import ALL, Decision, StoreError, encode_ids
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.verify import verify
@@ -25,6 +25,7 @@ from tests.support.bandits import (
     models,
     outcome_of,
     put,
+    putting,
     reward,
     writer,
 )
@@ -84,7 +85,7 @@ def test_an_arm_that_has_changed_is_learned_as_it_was(tmp_path: Path) -> None:
         for i in range(20):
             decide(service, f"e{i}")
     for arm in "ab":
-        outcome_of(other, PutArm(arm, {"price": 9.0}))
+        outcome_of(other, putting(arm, {"price": 9.0}))
     for service in (plain, other):
         for i in range(20):
             reward(service, f"e{i}", i % 3)

@@ -14,7 +14,7 @@ import uvicorn
 
 from hybandits.service.access import Tokens
 from hybandits.service.api import application
-from hybandits.service.commands import Answer, Command, Decide, GiveReward, Outcome, PutArm, Retire
+from hybandits.service.commands import Answer, Command, Decide, GiveReward, Outcome, PutArm, PutArms, Retire
 from hybandits.service.settings import Bandit, read_bandit
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.writer import Writer
@@ -60,7 +60,12 @@ def writer(
 def put(writer: Writer, *arms: str) -> None:
     """Make arms with different prices."""
     for i, arm in enumerate(arms):
-        assert ask(writer, PutArm(arm, {"price": i / 4})).status in (200, 201)
+        assert ask(writer, putting(arm, {"price": i / 4})).status in (200, 201)
+
+
+def putting(arm: str, features: dict[str, Any] | None = None) -> PutArms:
+    """The command that adds one arm."""
+    return PutArms([PutArm(arm=arm, features=features or {})])
 
 
 def ask(writer: Writer, command: Command) -> Answer:
@@ -84,7 +89,7 @@ def reward(writer: Writer, event: str, value: float) -> Answer:
 
 
 def retire(writer: Writer, arm: str) -> Answer:
-    return ask(writer, Retire(arm))
+    return ask(writer, Retire([arm]))
 
 
 def models(writer: Writer) -> dict[str, bytes]:
