@@ -19,7 +19,7 @@ help:            ## list these targets
 reproduce: $(VENV)/lab.stamp  ## run the paper's evaluation, short version: report in out/report/index.html
 	$(BIN)/hybandits reproduce --scale quick --protocol both --out out
 
-paper: $(VENV)/lab.stamp  ## run the paper's evaluation at full length (some 75 minutes on two cores)
+paper: $(VENV)/lab.stamp  ## run the paper's evaluation at full length (some 80 minutes on two cores)
 	$(BIN)/hybandits reproduce --scale paper --protocol both --out out-paper
 
 quick: $(VENV)/dev.stamp  ## run lint, types and the fast tests (under a minute once everything is compiled)

@@ -75,7 +75,7 @@ def reproduce(
         ProtocolName, typer.Option(help="Use the parameters of the released code, of the paper's text, or both.")
     ] = ProtocolName.both,
     scale: Annotated[
-        ScaleName, typer.Option(help="quick takes under three minutes; paper is full length: some 75 minutes.")
+        ScaleName, typer.Option(help="quick takes under three minutes; paper is full length: some 80 minutes.")
     ] = ScaleName.quick,
     engine: EngineOption = "local",
     workers: Workers = None,

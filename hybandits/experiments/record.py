@@ -46,13 +46,15 @@ class Entry:
 
     `policy` is read by `hybandits.policies.by_name`. `settings` are JSON-able keyword arguments of the class; shape and
     seed come from the unit, and so do the number of arms and the horizon where the class takes them. `learns_from`
-    repeats defects of the released code (`hybandits.simulation.play.Player`).
+    repeats defects of the released code (`hybandits.simulation.play.Player`). On a log a slow policy may play the first
+    `rounds` only.
     """
 
     name: str
     policy: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     learns_from: LearnsFrom = None
+    rounds: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", proper_settings(self.settings))
@@ -151,6 +153,11 @@ class Experiment:
                 raise ValueError(f"{name} must be increasing rounds between 1 and {self.horizon}, got {rounds[:5]}..")
         if self.points[-1:] != (self.horizon,):
             raise ValueError(f"points must end at the horizon {self.horizon}, got {self.points[-1:]}: add it")
+        for entry in self.policies:
+            if entry.rounds is not None and (self.log is None or entry.rounds not in self.points):
+                raise ValueError(
+                    f"{entry.name} must play all rounds, or on a log as many as one of the points, got {entry.rounds}"
+                )
         if self.origins is None:
             classes = [name for entry in self.policies for name, _ in nested_policies(entry.policy, entry.settings)]
             classes.append(self.world_settings.get("kind", ""))
@@ -165,6 +172,10 @@ class Experiment:
                     f"the source of {name} has changed since it was recorded: bring the old file back, or run into "
                     "another folder"
                 )
+
+    def rounds_of(self, policy: str) -> int:
+        """Number of rounds that a policy plays: the horizon, or fewer on a log."""
+        return next(entry.rounds or self.horizon for entry in self.policies if entry.name == policy)
 
     @property
     def digest(self) -> str:
@@ -212,8 +223,9 @@ class Experiment:
             if not plain[name]:
                 del plain[name]
         for entry in plain["policies"]:
-            if entry["learns_from"] is None:
-                del entry["learns_from"]
+            for name in ("learns_from", "rounds"):
+                if entry[name] is None:
+                    del entry[name]
         return plain
 
     @classmethod
@@ -268,7 +280,7 @@ class Unit(NamedTuple):
     @property
     def rounds(self) -> int:
         """Number of rounds to play, over all policies and trials."""
-        return self.experiment.horizon * (self.last - self.first) * len(self.policies)
+        return (self.last - self.first) * sum(self.experiment.rounds_of(entry.name) for entry in self.policies)
 
     @property
     def seed(self) -> int:

@@ -361,9 +361,10 @@ class Outcome:
         """Return cumulative regret, of shape (runs, points); by default of the smallest complete case."""
         return np.array(self._rows(policy, arms)["regret"].to_pylist())
 
-    def final(self, policy: str, arms: int | None = None) -> FloatArray:
-        """Return the regret of every run after the last round."""
-        return np.asarray(self.regret(policy, arms)[:, -1])
+    def final(self, policy: str, arms: int | None = None, *, t: int | None = None) -> FloatArray:
+        """Return the regret of every run after `t` rounds, by default the last; NaN if the policy plays fewer."""
+        e = self.experiment
+        return np.asarray(self.regret(policy, arms)[:, e.points.index(t or e.horizon)])
 
     def environments(self, policy: str, arms: int | None = None) -> FloatArray:
         """Return the number of every run's environment."""

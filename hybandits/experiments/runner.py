@@ -101,7 +101,11 @@ def _run_trials(unit: Unit, world: World, trials: list[int], report: Report) -> 
         if measures is not None:
             measured[i].append(measures)
 
-    regret = play(players, world, experiment.points, observe=observe, probes=experiment.probes, progress=report)
+    last = max(experiment.rounds_of(entry.name) for entry in unit.policies)
+    points = [t for t in experiment.points if t <= last]
+    played = play(players, world, points, observe=observe, probes=experiment.probes, progress=report)
+    regret = np.full((len(players), len(experiment.points)), np.nan)
+    regret[:, : len(points)] = played
     names = DESIGN + (MOMENTS if rows_too else ()) + (DESIGN_BY_ARM if experiment.by_arm else ())
     runs = []
     for i, (entry, trial) in enumerate(cast):
@@ -123,7 +127,7 @@ def compile_loops(experiments: Iterable[Experiment], data: str | None = None) ->
     for experiment in experiments:
         short = replace(
             experiment, arms=experiment.arms[:1], horizon=2, seeds=experiment.seeds[:1], trials=1, trials_per_unit=0,
-            points=(2,), probes=(),
+            points=(2,), probes=(), policies=tuple(replace(entry, rounds=None) for entry in experiment.policies),
         )  # fmt: skip
         for unit in short.units():
             run_unit(Job(unit, data))
@@ -234,5 +238,5 @@ def cost(unit: Unit) -> float:
     """Return a rough cost of a unit, so that the longest start first."""
     e = unit.experiment
     per_round = 2000 + unit.arms * (e.d2 * (e.d1 + e.d2) + e.d1**2)
-    weight = sum(COSTS.get(entry.policy, 1.0) for entry in unit.policies)
-    return float(e.horizon * (unit.last - unit.first) * weight * per_round)
+    rounds = sum(COSTS.get(entry.policy, 1.0) * e.rounds_of(entry.name) for entry in unit.policies)
+    return float((unit.last - unit.first) * rounds * per_round)

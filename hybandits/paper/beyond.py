@@ -16,7 +16,7 @@ from hybandits.paper.claims import LEVEL
 from hybandits.paper.diversity import DIVERSITY_NAMES, describe_coverage
 from hybandits.paper.judging import join_names, number, number_range
 from hybandits.paper.sensitivity import FACTORIAL, IN_WORDS, SENSITIVITY, describe_factorial, describe_sensitivity
-from hybandits.paper.settings import DELTA, PAPER_POLICIES, YAHOO_NAMES, synthetic_log, uniform_choice_regret
+from hybandits.paper.settings import DELTA, PAPER_POLICIES
 from hybandits.paper.structured import STRUCTURED_WORLDS, describe_structured
 from hybandits.paper.theorems import Problem
 
@@ -163,33 +163,6 @@ def _describe_exponents(results: Results) -> str:
     )
 
 
-# ------------------------------------------------------------------ a click log at its real length
-
-
-def shares_of_uniform(outcome: Outcome) -> dict[str, float]:
-    """Regret at T as a share of that of uniform choice on a click log, by policy, smallest first; empty if unknown."""
-    uniform = uniform_choice_regret(outcome.experiment)
-    shares = {name: float(outcome.final(name).mean()) / uniform for name in outcome.policies} if uniform else {}
-    return dict(sorted(shares.items(), key=lambda item: item[1]))
-
-
-def _describe_click_log(results: Results) -> str:
-    clauses, ahead = [], []
-    for outcome in (each for each in results.outcomes.values() if each.experiment.name in YAHOO_NAMES):
-        e, shares = outcome.experiment, shares_of_uniform(outcome)
-        log = synthetic_log(e)
-        kind = "Yahoo's log" if log is None else f"a synthetic log (seed {log['seed']})"
-        arms = "" if e.name == YAHOO_NAMES[0] else f", {e.name.removeprefix('yahoo-')} as arms"
-        where = f"in {e.horizon:,} rounds of {kind} under the {e.protocol} protocol{arms}"
-        clauses.append(f"{where} {join_names([f'{name} {100 * share:.3g} %' for name, share in shares.items()])}")
-        below = [name for name, share in shares.items() if share < 0.5]
-        ahead.append(f"{join_names(below) if below else 'none'} ({e.protocol}{arms})")
-    return (
-        f"Of the regret of uniform choice the policies have: {'; '.join(clauses)}. Policies with less than half of it: "
-        f"{'; '.join(ahead)}. A larger share says little yet about how well a policy uses what it learns."
-    )
-
-
 TOPICS: list[Topic] = [
     Topic("bounds", "Do the improved bounds improve?", _SETTINGS, _describe_bounds, "bounds"),
     Topic("forced-regret", "Can the assumption hold?", _SETTINGS, _describe_forced_regret, "forced-regret"),
@@ -222,7 +195,6 @@ TOPICS: list[Topic] = [
         _describe_exponents,
         "exponents",
     ),
-    Topic("clicks", "Which policies gain from learning on the click log?", YAHOO_NAMES, _describe_click_log, "clicks"),
 ]
 
 

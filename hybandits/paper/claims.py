@@ -295,6 +295,12 @@ class Verdict:
     """True if T does not exceed a theorem's burn-in, so that nothing is claimed yet."""
 
     @property
+    def runs(self) -> str:
+        """The basis in words that are alike under both protocols, for one row of a table."""
+        words = self.basis.removeprefix("the ").replace(" published", "").removesuffix(", every algorithm updated")
+        return re.sub(r"^\d+ trials", "trials", words)
+
+    @property
     def short(self) -> str:
         """The first sentence of the summary."""
         return re.split(r"(?<=\.) (?=[A-Z])", self.summary)[0]

@@ -309,10 +309,9 @@ def describe_coverage(results: Results) -> str:
     if clauses:
         text += f": {'; '.join(clauses)}"
     if others:
-        text += (
-            f"; in the other {len(others)} it is at most {number_range(others)} gamma, depending on the case, and at "
-            f"most {100 * singles:.3g} % of single arms leave their interval"
-        )
+        arms = f"at most {100 * singles:.3g} % of single arms leave" if singles else "no single arm leaves"
+        size = f"it is at most {number_range(others)} gamma, depending on the case"
+        text += f"; in the other {len(others)} {size}, and {arms} the interval"
     if without:
         text += f". {join_names(without)} {'has' if len(without) == 1 else 'have'} no such set and cannot be judged"
     return f"{text}."

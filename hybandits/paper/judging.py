@@ -89,7 +89,7 @@ class JudgedOutcome:
         """The runs that verdicts on this experiment rest on, in words."""
         e, count = self.experiment, len(self.experiment.seeds)
         if e.log is not None:
-            return "one log"
+            return "one log" if settings.synthetic_log(e) is None else "one synthetic log"
         if self.outcome.has_independent_trials:
             words = f"{e.trials} trials of one draw" if count == 1 else f"{count} environments"
             if self.updated:
@@ -323,12 +323,15 @@ def compare_regrets(
     judged: JudgedOutcome, smaller: str, larger: str, *, arms: int | None = None, parts: int = 1
 ) -> Finding:
     """Judge whether one policy's regret at T is below another's, compared run by run."""
-    a, b = judged.outcome.final(smaller, arms), judged.outcome.final(larger, arms)
+    e = judged.experiment
+    t = min(e.rounds_of(smaller), e.rounds_of(larger))
+    a, b = judged.outcome.final(smaller, arms, t=t), judged.outcome.final(larger, arms, t=t)
     units = judged.outcome.independent_units(smaller, arms)
     end = f"; smaller in {int((a < b).sum())} of {len(a)} runs"
     if within := statistics.interval_within(a - b, units, CONFIDENCE):
         end += f"; in these {within.units} environments alone {number(within.low)} to {number(within.high)}"
     what = f"{smaller} < {larger}{'' if arms is None else f' at K = {arms}'}"
+    what += f" after {t:,} rounds" if t < e.horizon else ""
     judgement = judge_mean(a - b, units, below=0.0, parts=parts)
     return judgement.finding(what, "difference", lead=f"{mean(a)} against {mean(b)}; ", end=end)
 
@@ -389,7 +392,7 @@ def judge_order(claim: str, judged: JudgedOutcome) -> Verdict:
     at_every_arms = " at every K" if len(complete) > 1 else ""
     count = len(judged.experiment.seeds)
     summary = f"{summary[:-1]}; the whole order appears in {always} of {count} environments{at_every_arms}."
-    return judged.verdict(claim, summary, [*findings, *counted, *_about_full_hyran(judged, claim)], answer)
+    return judged.verdict(claim, summary, [*findings, counted], answer)
 
 
 _MEASURES = {"local exponents": local_exponents, "regret added per arm": added_per_arm}
@@ -462,18 +465,14 @@ def _describe_growth(growth: Growth) -> list[Finding]:
     return [*findings, row("uniform choice", map(number, uniform), f"regret {', '.join(map(number, growth.uniform))}")]
 
 
-def _count_environments(judged: JudgedOutcome, order: Sequence[str]) -> tuple[int, list[Finding]]:
+def _count_environments(judged: JudgedOutcome, order: Sequence[str]) -> tuple[int, Finding]:
     """Count the environments that are in the whole order at every K, and describe them K by K."""
     complete, count = judged.outcome.arms, len(judged.experiment.seeds)
     in_order = {arms: _in_whole_order(judged, order, arms) for arms in complete}
     always = int(np.all(list(in_order.values()), axis=0).sum())
     by_arms = "; ".join(f"{int(each.sum())} of {count} at K = {arms}" for arms, each in in_order.items())
     by_arms += f"; {always} of {count} at every K" if len(complete) > 1 else ""
-    findings = [Finding("environments in the whole stated order", by_arms).informing()]
-    if judged.fresh:
-        played = f"all policies, HyRan too, play all {judged.horizon:,} rounds, {judged.experiment.trials} trial each"
-        findings.append(Finding("what was played", f"{judged.basis}; {played}").informing())
-    return always, findings
+    return always, Finding("environments in the whole stated order", by_arms).informing()
 
 
 def _in_whole_order(judged: JudgedOutcome, order: Sequence[str], arms: int) -> NDArray[np.bool_]:
@@ -482,20 +481,6 @@ def _in_whole_order(judged: JudgedOutcome, order: Sequence[str], arms: int) -> N
     runs = np.stack([judged.outcome.final(policy, arms) for policy in order], axis=1)
     means = np.array([runs[environments == e].mean(axis=0) for e in np.unique(environments)])
     return np.asarray((np.diff(means) > 0).all(axis=1))
-
-
-def _about_full_hyran(judged: JudgedOutcome, claim: str) -> list[Finding]:
-    """For information: HyRan with its cross blocks in place of the variant that the paper plotted."""
-    order, arms = ORDERS[claim], judged.outcome.arms
-    if judged.missing(["HyRan"]):
-        return []
-    if order.growth:
-        means = ", ".join(f"{mean(judged.outcome.final('HyRan', k))} at K = {k}" for k in arms)
-        return [Finding("HyRan with its cross blocks", f"regret {means}").informing()]
-    names = ["HyRan" if name == HYRAN_RELEASED else name for name in order.policies]
-    findings = [compare_regrets(judged, a, b) for a, b in itertools.pairwise(names) if "HyRan" in (a, b)]
-    findings += [judge_shape(judged, "HyRan", linear=True)] if order.linear else []
-    return [Finding(f"{f.what}, HyRan with its cross blocks", f.value).informing() for f in findings]
 
 
 # ------------------------------------------------------------------ claim 4
@@ -551,6 +536,11 @@ class _Measure(NamedTuple):
     dimension: int
     linear: bool
     """Claimed to grow linearly; if not, at most like a square root."""
+
+    @property
+    def claim(self) -> str:
+        """What is claimed of it."""
+        return f"{self.what} {'linear' if self.linear else 'like a square root'}"
 
 
 def _measures(judged: JudgedOutcome, policy: str, design: Design) -> list[_Measure]:
@@ -634,7 +624,7 @@ def _late_quarters(judged: JudgedOutcome, t: FloatArray) -> list[int]:
 
 def _judge_late_start(judged: JudgedOutcome, policy: str, measure: _Measure, t: FloatArray) -> Finding:
     """Judge linear growth by increments: smallest eigenvalues start to grow late."""
-    what, rows, y, dimension, _ = measure
+    rows, y, dimension = measure.rows, measure.value, measure.dimension
     probes, enough = _late_quarters(judged, t), rows >= claims.PULLS_PER_DIMENSION * dimension
     use, three, units = enough[:, probes[0]], rows[:, probes], judged.outcome.independent_units(policy)
     judgement = judge_growth(
@@ -647,11 +637,11 @@ def _judge_late_start(judged: JudgedOutcome, policy: str, measure: _Measure, t: 
         f" (independent rows would show {mean(statistics.increment_exponents(three, expected, use))}); "
         f"log-log slope {mean(slopes)}{_share_of_arms(use)}"
     )
-    return judgement.finding(f"{policy}: {what}", "exponent", end=end)
+    return judgement.finding(f"{policy}: {measure.claim}", "exponent", end=end)
 
 
 def _judge_root(judged: JudgedOutcome, policy: str, measure: _Measure, t: FloatArray) -> Finding:
-    what, rows, y, dimension, _ = measure
+    rows, y, dimension = measure.rows, measure.value, measure.dimension
     enough, units = rows >= claims.PULLS_PER_DIMENSION * dimension, judged.outcome.independent_units(policy)
     late = enough & judged.late(t)[:, None]
     judgement = judge_growth(
@@ -659,7 +649,7 @@ def _judge_root(judged: JudgedOutcome, policy: str, measure: _Measure, t: FloatA
     )
     last = statistics.exponents(rows, y, enough & judged.late(t, 0.25)[:, None])
     end = f"; over the last quarter {mean(last)}{_share_of_arms(late[:, -1])}"
-    return judgement.finding(f"{policy}: {what}", "exponent", end=end)
+    return judgement.finding(f"{policy}: {measure.claim}", "exponent", end=end)
 
 
 def _share_of_arms(used: NDArray[np.bool_]) -> str:
@@ -801,10 +791,11 @@ def _judge_small_spectrum(judged: JudgedOutcome, basis: Basis) -> tuple[str, lis
     for case in cases:
         units = judged.outcome.independent_units(case.policy, case.arms)
         late = _late(judged, case.design.t)[:, None]
-        for what, rows, y, _, linear in _measures(judged, case.policy, case.design):
-            exponents = statistics.exponents(rows, y - ridge if linear else y, late)
+        for measure in _measures(judged, case.policy, case.design):
+            linear, y = measure.linear, measure.value
+            exponents = statistics.exponents(measure.rows, y - ridge if linear else y, late)
             judgement = judge_growth(exponents, units, linear=linear, parts=parts)
-            finding = judgement.finding(f"{case.name}: {what}", "exponent")
+            finding = judgement.finding(f"{case.name}: {measure.claim}", "exponent")
             # The paper says nothing of DisLinUCB's cross blocks, though its proof rests on them as well.
             decides = case.decides and (linear or case.policy != DISJOINT)
             findings.append(finding if decides else finding.informing())
@@ -844,7 +835,7 @@ def judge_claim_7(outcomes: Sequence[JudgedOutcome]) -> Verdict:
             f"the burn-in in {sum(early for *_, early in comparisons)} of {total}."
         )
     early = any(early for *_, early in comparisons)
-    return replace(outcomes[0].verdict("7", summary, findings, early=early), basis=f"{len(outcomes)} experiments")
+    return replace(outcomes[0].verdict("7", summary, findings, early=early), basis="all settings that were run")
 
 
 def _compare_with_bound(
@@ -907,9 +898,9 @@ def _judge_click_log(judged: JudgedOutcome) -> list[Finding]:
     parts = 2 * len(_RIVALS) - 1
     findings = [compare_regrets(judged, "HyLinUCB", rival, parts=parts) for rival in _RIVALS]
     units = judged.outcome.independent_units("HyLinUCB")
-    best, near = judged.outcome.final("HyLinUCB"), judged.outcome.final("LinUCB")
     for rival in _RIVALS[1:]:
-        far = judged.outcome.final(rival)
+        t = judged.experiment.rounds_of(rival)
+        best, near, far = (judged.outcome.final(name, t=t) for name in ("HyLinUCB", "LinUCB", rival))
         judgement = judge_mean((near - best) - claims.CLOSE * (far - best), units, below=0.0, parts=parts)
         what, of = f"excess of LinUCB < {claims.CLOSE:g} of {rival}'s", f"first less {claims.CLOSE:g} of the second"
         lead = f"{mean(near - best)} against {mean(far - best)} more than HyLinUCB; "
@@ -933,6 +924,10 @@ def _summarise_click_log(judged: JudgedOutcome, findings: Sequence[Finding]) -> 
     if judged.experiment.trials > 1:
         words = "HyLinUCB has the smallest regret, LinUCB's is close and the others' are much larger."
         return summarise(findings, words)
-    final = {name: float(judged.outcome.final(name)[0]) for name in ("HyLinUCB", *_RIVALS)}
-    regrets = ", ".join(f"{name} {number(final[name])}" for name in sorted(final, key=lambda name: final[name]))
+    e, named = judged.experiment, {}
+    for name in ("HyLinUCB", *_RIVALS):
+        t = e.rounds_of(name)
+        after = f" after {t:,} rounds" if t < e.horizon else ""
+        named[f"{name}{after}"] = float(judged.outcome.final(name, t=t)[0])
+    regrets = ", ".join(f"{name} {number(regret)}" for name, regret in sorted(named.items(), key=lambda item: item[1]))
     return f"Not settled: one trial gives no interval (--trials 2 or more would). In that trial: {regrets}."

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +27,9 @@ from hybandits.logs.synthetic import SyntheticLog
 from hybandits.logs.yahoo import YahooReader
 from hybandits.paper.reward_model import read_model
 from hybandits.paper.settings import (
+    HYRAN_RELEASED,
     YAHOO_EXPERIMENTS,
+    YAHOO_HYRAN_ROUNDS,
     YAHOO_NOISE,
     YAHOO_POLICIES,
     yahoo_entry,
@@ -163,7 +165,11 @@ def experiments(
         "uniform_choice_regret": uniform_choice_regret,
         "model": _without_zero_rows(rewards.plain()),
     }
-    points = np.unique(np.linspace(0, split.rounds, 101)[1:].round().astype(int).clip(1))
+    points = np.unique(np.linspace(0, split.rounds, 101)[1:].round().astype(int).clip(1)).tolist()
+    stops = {}
+    if log.about.get("synthetic") is not None and split.rounds > YAHOO_HYRAN_ROUNDS:
+        last = max([points[0], *(t for t in points if t <= YAHOO_HYRAN_ROUNDS)])
+        stops = dict.fromkeys(("HyRan", HYRAN_RELEASED), last)
     return [
         Experiment(
             name=YAHOO_EXPERIMENTS[arms],
@@ -176,8 +182,8 @@ def experiments(
             trials=trials,
             noise=YAHOO_NOISE[protocol],
             law="log",
-            policies=tuple(yahoo_entry(name, protocol) for name in policies),
-            points=tuple(points.tolist()),
+            policies=tuple(replace(yahoo_entry(name, protocol), rounds=stops.get(name)) for name in policies),
+            points=tuple(points),
             log=about,
         )
         for protocol in protocols

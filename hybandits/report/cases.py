@@ -183,6 +183,18 @@ def unfinished(results: Results) -> list[str]:
     return phrases
 
 
+def stopped(results: Results) -> str:
+    """A sentence on policies that play fewer rounds than others of the same experiment; empty if there are none."""
+    stops = {
+        entry.name: f"{entry.rounds:,} of {outcome.experiment.horizon:,}"
+        for outcome in on_logs(results)
+        for entry in outcome.experiment.policies
+        if entry.rounds is not None
+    }
+    clauses = [f"{name} plays the first {rounds} rounds" for name, rounds in stops.items()]
+    return f"{', '.join(clauses)}, because its rounds take many times as long." if clauses else ""
+
+
 def synthetic_note(results: Results) -> str:
     """A warning where a synthetic log stands in for Yahoo's, else nothing."""
     if not any(is_synthetic(outcome) for outcome in results.outcomes.values()):
@@ -190,4 +202,5 @@ def synthetic_note(results: Results) -> str:
     return (
         "The Yahoo experiment was played on a synthetic log in the format of Yahoo's, not on Yahoo's data: it shows "
         "that everything runs and says nothing about the paper's result. To use Yahoo's data, give --data DIR."
+        f"{f' {rest}' if (rest := stopped(results)) else ''}"
     )

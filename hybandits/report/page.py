@@ -90,6 +90,8 @@ def page_of(
             synthetic=cases.SYNTHETIC,
             verdicts=verdicts,
             diversity=diversity_findings(results),
+            hyran=tables.describe_hyran(results),
+            stopped=cases.stopped(results),
             opening=opening(results, verdicts, read_outs),
             confidence=LEVEL,
             errors=READ_OUT_ERRORS,

@@ -108,8 +108,8 @@ def _all_cases(results: Results) -> Iterator[tuple[Outcome, int, str]]:
 
 
 def regret_rows(results: Results) -> list[Row]:
-    """Regret at T of every policy in every case."""
-    return [row for case in _all_cases(results) for row in _rows(*case, [case[0].experiment.horizon])]
+    """Regret of every policy in every case after the last round that it played."""
+    return [row for case in _all_cases(results) for row in _rows(*case, [case[0].experiment.rounds_of(case[2])])]
 
 
 def read_out_rows(results: Results) -> list[Row]:
@@ -130,14 +130,15 @@ def excess_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
         # The published figure has another fit, positions as arms and a defect.
         real = e.protocol == "released" and not cases.is_synthetic(outcome)
         for policy in (policy for policy in outcome.policies if policy != cases.BEST):
-            values = outcome.final(policy) - outcome.final(cases.BEST)
+            t = e.rounds_of(policy)
+            values = outcome.final(policy, t=t) - outcome.final(cases.BEST, t=t)
             interval = statistics.interval(values, np.arange(len(values)), CONFIDENCE)
             rows.append(
                 {
-                    "experiment": e.name, "protocol": e.protocol, "policy": policy, "t": e.horizon,
+                    "experiment": e.name, "protocol": e.protocol, "policy": policy, "t": t,
                     "runs": len(values), "mean": float(values.mean()), "low": interval and interval.low,
                     "high": interval and interval.high, "lowest": float(values.min()), "highest": float(values.max()),
-                    "published": published(e.name, policy).get(e.horizon) if real else None,
+                    "published": published(e.name, policy).get(t) if real else None,
                 }
             )  # fmt: skip
     return rows
@@ -251,6 +252,22 @@ def agreement(read_outs: Sequence[Row]) -> dict[str, Any] | None:
     return {"matched": sum(bool(row.within) for row, _ in judged), "compared": len(judged), "furthest": furthest}
 
 
+def describe_hyran(results: Results) -> str:
+    """Compare the regrets of HyRan without its cross blocks and with them; empty if not both were run."""
+    clauses = []
+    for protocol in results.protocols:
+        ratios = [
+            float(outcome.final(paper.HYRAN_RELEASED, arms).mean() / outcome.final("HyRan", arms).mean())
+            for outcome in cases.in_order(results)
+            if outcome.experiment.protocol == protocol and outcome.experiment.log is None
+            if len(cases.present_in(outcome, ("HyRan", paper.HYRAN_RELEASED))) == 2
+            for arms in outcome.arms
+        ]
+        if ratios:
+            clauses.append(f"{min(ratios):.2f} to {max(ratios):.2f} times ({protocol}, {len(ratios)} cases)")
+    return f"At T the regret of the former is {' and '.join(clauses)} that of the latter." if clauses else ""
+
+
 def click_log_table(outcome: Outcome, rows: Sequence[Row]) -> Table:
     """Regret at T on a click log, and beyond HyLinUCB's."""
     e = outcome.experiment
@@ -261,7 +278,8 @@ def click_log_table(outcome: Outcome, rows: Sequence[Row]) -> Table:
         cells = ["0" if row.policy == cases.BEST else "-", "-", "-"]
         if more := beyond.get(row.policy):
             cells = [_signed(more["mean"]), interval_text(more["low"], more["high"]), number(more["published"])]
-        body.append([row.policy, *row.numbers()[:2], *cells])
+        stop = "" if row.t == e.horizon else f" after {row.t:,} rounds"
+        body.append([row.policy + stop, *row.numbers()[:2], *cells])
     if (uniform := paper.uniform_choice_regret(e)) is not None:
         excess = _signed(uniform - outcome.final(cases.BEST).mean()) if cases.BEST in outcome.policies else "-"
         body.append(["uniform choice (expected)", number(uniform), "-", excess, "-", "-"])

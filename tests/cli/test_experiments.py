@@ -26,7 +26,7 @@ def test_reproduce_prints_tables_writes_a_page_and_does_nothing_twice(tmp_path: 
     assert "Diversity, released protocol" in first.stdout
     assert f"wrote {out / 'report' / 'index.html'}" in first.stdout
     assert (out / "report" / "index.html").read_text().startswith("<!DOCTYPE html>")
-    assert list((out / "figures").glob("*.png"))
+    assert list((out / "figures").glob("*.svg"))
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["scale"] == "quick"
     assert manifest["commands"] == [

@@ -27,6 +27,8 @@ from tests.support.experiments import EIGEN, SMALL
         ({"name": "a/b"}, "name must be letters"),
         ({"probes": (20, 10)}, "probes must be increasing"),
         ({"policies": (SMALL.policies[0],) * 2}, "names of policies must be different"),
+        ({"policies": (Entry(name="A", policy="Greedy", rounds=60),)}, "A must play all rounds, or on a log"),
+        ({"log": {}, "policies": (Entry(name="A", policy="Greedy", rounds=7),)}, "one of the points, got 7"),
     ],
 )
 def test_records_that_make_no_sense(change: dict[str, object], message: str) -> None:

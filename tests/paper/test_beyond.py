@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from hybandits.paper import beyond
 from hybandits.paper.beyond import Topic, forced_cases, topics_of
 from tests.support.fabricated_outcomes import ORDER_1, as_results, fabricated_outcome, power_curves, short_setting
-from tests.support.fabricated_results import fabricate_log, on_a_log
 
 
 def test_topics_appear_with_their_experiments(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,15 +35,3 @@ def test_sentences_on_the_theory_carry_the_numbers() -> None:
     assert case.least < 2_000 * case.forced.mean
     assert f"that is {case.forced.mean:.3g} per round, and 1 of the 3 regrets" in forced
     assert forced_cases(results, "written") == []
-
-
-def test_the_sentences_on_a_click_log_divide_by_uniform_choice(tmp_path: Path) -> None:
-    """Uniform choice loses 2,500 in these rounds."""
-    levels = {"HyLinUCB": 2000.0, "LinUCB": 2250.0, "HyIDS": 100.0}
-    record = on_a_log(policies=tuple(levels), trials=1)
-    results = fabricate_log(tmp_path, record, levels=levels, spread=0.0)
-    (topic,) = (topic for topic in topics_of(results) if topic.key == "clicks")
-    sentences = topic.sentences(results)
-    assert f"in {record.horizon:,} rounds of a synthetic log (seed 0) under the released protocol" in sentences
-    assert "HyIDS 4 %, HyLinUCB 80 % and LinUCB 90 %" in sentences
-    assert "less than half of it: HyIDS (released)." in sentences

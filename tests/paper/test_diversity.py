@@ -232,4 +232,4 @@ def test_coverage_counts_runs_and_probes_and_names_policies_without_sets() -> No
     assert "in the other 1 it is at most 0.5 gamma" in words
     assert words.endswith("Uniform has no such set and cannot be judged.")
     alone = as_results(fabricated_outcome(e.only(["LinUCB"]), root_curves(e, 0.5), design))
-    assert describe_coverage(alone).endswith("at most 0 % of single arms leave their interval.")
+    assert describe_coverage(alone).endswith("and no single arm leaves the interval.")

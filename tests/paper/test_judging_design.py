@@ -37,29 +37,29 @@ def test_claim_5_holds_for_linear_growth_that_starts_late() -> None:
     verdict = judge_claim_5(judged(e, root_curves(e, 0.5), measures(e)))
     assert verdict.verdict == HOLDS
     assert sum(row.verdict is not None for row in verdict.evidence) == 7
-    seen = the_finding(verdict, "LinUCB: lambda_min(W_i)").value
+    seen = the_finding(verdict, "LinUCB: lambda_min(W_i) linear").value
     assert "exponent 1.1" in seen
     assert "(independent rows would show 1.1" in seen
     assert "log-log slope 1.3" in seen
-    assert "log-log slope 1.05" in the_finding(verdict, "HyLinUCB: lambda_min(V)").value
-    assert "exponent 0.5" in the_finding(verdict, "LinUCB: sigma_max(B_i)").value
+    assert "log-log slope 1.05" in the_finding(verdict, "HyLinUCB: lambda_min(V) linear").value
+    assert "exponent 0.5" in the_finding(verdict, "LinUCB: sigma_max(B_i) like a square root").value
 
 
 def test_claim_5_between_linear_and_square_root_is_undecided() -> None:
     e = diversity(trials=10)
     verdict = judge_claim_5(judged(e, root_curves(e, 0.5), measures(e, v=0.8, b=0.68)))
     assert verdict.verdict == OPEN
-    assert the_finding(verdict, "LinUCB: lambda_min(V)").verdict == OPEN
-    assert the_finding(verdict, "LinUCB: sigma_max(B_i)").verdict == OPEN
+    assert the_finding(verdict, "LinUCB: lambda_min(V) linear").verdict == OPEN
+    assert the_finding(verdict, "LinUCB: sigma_max(B_i) like a square root").verdict == OPEN
 
 
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"v": 0.5}, "LinUCB: lambda_min(V)"),
-        ({"w": 0.5}, "LinUCB: lambda_min(W_i)"),
-        ({"w": 0.5}, "DisLinUCB: lambda_min of the arms' matrices"),
-        ({"b": 1.0}, "HyLinUCB: sigma_max(B_i)"),
+        ({"v": 0.5}, "LinUCB: lambda_min(V) linear"),
+        ({"w": 0.5}, "LinUCB: lambda_min(W_i) linear"),
+        ({"w": 0.5}, "DisLinUCB: lambda_min of the arms' matrices linear"),
+        ({"b": 1.0}, "HyLinUCB: sigma_max(B_i) like a square root"),
     ],
 )
 def test_claim_5_fails_by_each_part(changes: dict[str, Any], part: str) -> None:
@@ -67,7 +67,9 @@ def test_claim_5_fails_by_each_part(changes: dict[str, Any], part: str) -> None:
     verdict = judge_claim_5(judged(e, root_curves(e, 0.5), measures(e, late=False, **changes)))
     assert verdict.verdict == FAILS
     assert the_finding(verdict, part).verdict == FAILS
-    assert the_finding(verdict, "LinUCB: sigma_max(B_i)").verdict == (FAILS if "b" in changes else HOLDS)
+    assert the_finding(verdict, "LinUCB: sigma_max(B_i) like a square root").verdict == (
+        FAILS if "b" in changes else HOLDS
+    )
 
 
 @pytest.mark.slow
@@ -121,7 +123,7 @@ def test_claims_5_to_7_without_enough_pulls_or_measures() -> None:
 
     verdict = judge_claim_5(judged(e, root_curves(e, 0.5), scarce))
     assert verdict.verdict == OPEN
-    assert the_finding(verdict, "LinUCB: lambda_min(W_i)").value.startswith("no interval")
+    assert the_finding(verdict, "LinUCB: lambda_min(W_i) linear").value.startswith("no interval")
     unmeasured = judged(e, root_curves(e, 0.5))
     assert judge_claim_5(unmeasured).verdict == judge_claim_6(unmeasured).verdict == OPEN
     summary = judge_claim_7([unmeasured]).summary
@@ -180,7 +182,7 @@ def test_each_way_of_choosing_has_its_own_verdicts() -> None:
     assert verdicts["6", PICKED].summary.startswith("The mean of x z' over an arm's rounds does not vanish (claim 5).")
     what = "K = 6, LinUCB: sigma_max(Z_t)"
     assert the_finding(verdicts["6", PICKED], what).verdict == FAILS, "the parts say what was seen"
-    what = "K = 3, LinUCB: sigma_max(B_i)"
+    what = "K = 3, LinUCB: sigma_max(B_i) like a square root"
     assert the_finding(verdicts["5", PICKED], what).value.startswith("exponent 1,")
     assert the_finding(verdicts["5", PICKED], what).verdict == FAILS
     for verdict in verdicts.values():
@@ -194,7 +196,7 @@ def test_what_the_paper_does_not_speak_of_informs_and_does_not_decide() -> None:
     deciding = {row.what for row in verdicts["6", PICKED].evidence if row.verdict is not None}
     assert deciding == {f"K = {arms}, {name}: sigma_max(Z_t)" for arms in (3, 6) for name in ("LinUCB", "HyLinUCB")}
     deciding = {row.what for row in verdicts["5", PICKED].evidence if row.verdict is not None}
-    assert "K = 6, DisLinUCB: lambda_min of the arms' matrices" in deciding
+    assert "K = 6, DisLinUCB: lambda_min of the arms' matrices linear" in deciding
     assert len(deciding) == 2 * 7, "three measures of LinUCB and HyLinUCB each, one of DisLinUCB"
     assert not any("HyIDS" in what for what in deciding)
     shown = the_finding(verdicts["6", PICKED], "K = 3, HyIDS: sigma_max(Z_t) (not deciding)")

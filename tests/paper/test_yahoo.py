@@ -7,10 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hybandits import paper
 from hybandits.experiments.record import Experiment
+from hybandits.experiments.runner import Job, run_unit
 from hybandits.logs.store import Log, LogError
 from hybandits.logs.synthetic import SyntheticLog
 from hybandits.paper import yahoo
@@ -162,3 +164,18 @@ def test_positions_as_arms_have_a_name_of_their_own(log: Log) -> None:
     (record,) = yahoo.experiments(log, split, ["released"], arms="positions", policies=("HyLinUCB",))
     assert record.key == "yahoo-positions/released"
     assert [entry.name for entry in record.policies] == ["HyLinUCB"]
+
+
+def test_a_slow_policy_plays_the_first_rounds_of_a_synthetic_log(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    split, names = yahoo.split_log(log, train=TRAIN, rounds=ROUNDS), ("HyLinUCB", "HyRan")
+    (whole,) = yahoo.experiments(log, split, ["released"], policies=names)
+    monkeypatch.setattr(yahoo, "YAHOO_HYRAN_ROUNDS", 51)
+    (record,) = yahoo.experiments(log, split, ["released"], policies=names)
+    assert [record.rounds_of(name) for name in names] == [ROUNDS, 50]
+    assert [unit.rounds for unit in record.units()] == [ROUNDS, 50]
+    assert Experiment.from_plain(json.loads(json.dumps(record.plain()))) == record
+    for full, unit in zip(whole.units(), record.units(), strict=True):
+        (all_rounds,), (played,) = (run_unit(Job(each, str(log.path))) for each in (full, unit))
+        count = np.searchsorted(record.points, record.rounds_of(unit.policy), side="right")
+        np.testing.assert_array_equal(played.regret[:count], all_rounds.regret[:count])
+        assert np.isnan(played.regret[count:]).all()

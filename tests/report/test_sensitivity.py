@@ -21,7 +21,7 @@ def test_every_variant_is_drawn_with_its_regret_and_coverage(tmp_path: Path) -> 
     outcome = of_one_setting("written")
     figure = sensitivity_figure(as_results(outcome), "written")
     assert "HyLinUCB: least regret with 0.01 times gamma, covering from 0.1 times gamma on" in figure.alt
-    rows = list(csv.DictReader(write_figure(figure, tmp_path, PAPER_POLICIES).files[2].read_text().splitlines()))
+    rows = list(csv.DictReader(write_figure(figure, tmp_path, PAPER_POLICIES).files[-1].read_text().splitlines()))
     along = courses(outcome)
     assert len(rows) == sum(map(len, along.values()))
     for row in rows:
@@ -35,7 +35,7 @@ def test_the_order_of_every_combination_is_drawn(tmp_path: Path) -> None:
     levels = {"HyLinUCB": 100.0, "LinUCB": 200.0, "DisLinUCB": 400.0}
     figure = factorial_figure(as_results(of_combinations("released", lambda combination, policy: levels[policy])))
     assert figure.alt.count("HyLinUCB < LinUCB < DisLinUCB") == 4
-    rows = list(csv.DictReader(write_figure(figure, tmp_path, PAPER_POLICIES).files[2].read_text().splitlines()))
+    rows = list(csv.DictReader(write_figure(figure, tmp_path, PAPER_POLICIES).files[-1].read_text().splitlines()))
     assert len(rows) == 12
     for row in rows:
         assert float(row["low"]) < float(row["regret"]) < float(row["high"])

@@ -16,6 +16,7 @@ from hybandits.experiments.results import Results, read_results
 from hybandits.paper import HYRAN_RELEASED
 from hybandits.paper.judging import judge
 from hybandits.report import cases, tables
+from hybandits.report.figures.regret import setting_figure
 from hybandits.report.tables import (
     click_log_table,
     excess_rows,
@@ -140,6 +141,23 @@ def test_the_table_of_a_synthetic_log(tmp_path: Path) -> None:
         [["HyLinUCB", "1,000", "-", "0", "-", "-"], ["LinUCB", "1,100", "-", "+100.0", "-", "-"], uniform]
     ]
     assert table.caption.endswith("regret after 200,000 rounds; 1 run; synthetic log, not Yahoo's data")
+
+
+def test_a_policy_that_stops_early_is_compared_where_it_stops(tmp_path: Path) -> None:
+    record = on_a_log(trials=1)
+    stops = tuple(replace(e, rounds=50_000 if e.name == HYRAN_RELEASED else None) for e in record.policies)
+    results = fabricate_log(tmp_path, replace(record, policies=stops), spread=0.0)
+    outcome = results.outcomes["yahoo", "released"]
+    (rows,) = click_log_table(outcome, regret_rows(results)).groups
+    assert rows[4][:4] == ["HyRan (released) after 50,000 rounds", "1,000", "-", "+500.0"], "half of that at T"
+    (verdict,) = judge(results)
+    assert "HyRan (released) after 50,000 rounds 1,000" in verdict.summary
+    assert verdict.evidence[2].what.startswith("HyLinUCB < HyRan (released) after 50,000 rounds")
+    assert verdict.evidence[2].value.startswith("500 against 1,000")
+    assert "HyRan (released) plays the first 50,000 of 200,000 rounds" in cases.synthetic_note(results)
+    alt = setting_figure(outcome).alt
+    assert "HyRan (released) 1,000 after 50,000 rounds" in alt
+    assert "HyRan (released) 500 after 50,000 rounds" in alt
 
 
 def test_a_family_has_one_table_per_protocol_unless_it_has_none(tmp_path: Path) -> None:

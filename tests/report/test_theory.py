@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 def numbers_of(figure: Figure, folder: Path) -> list[dict[str, str]]:
     drawn = write_figure(figure, folder, PAPER_POLICIES)
-    return list(csv.DictReader(drawn.files[2].read_text().splitlines()))
+    return list(csv.DictReader(drawn.files[-1].read_text().splitlines()))
 
 
 def test_ratios_of_bounds_are_drawn_as_they_are_computed(tmp_path: Path) -> None:

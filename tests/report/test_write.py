@@ -26,9 +26,9 @@ def test_same_results_same_bytes(tmp_path: Path) -> None:
     assert page == tmp_path / "report" / "index.html"
     first = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     names = {str(path.relative_to(tmp_path)) for path in first}
-    assert names >= {"report/index.html", "report/summary.json", "figures/released-setting-3.png"}
+    assert names >= {"report/index.html", "report/summary.json", "figures/released-setting-3.svg"}
     links = [link for link in Page(page.read_text(encoding="utf-8")).references if link.startswith("../figures/")]
-    assert {f"figures/released-setting-3.{kind}" for kind in ("png", "svg", "csv")} <= {link[3:] for link in links}
+    assert {f"figures/released-setting-3.{kind}" for kind in ("svg", "csv")} <= {link[3:] for link in links}
     assert {link[3:] for link in links} <= names, "links lead to files"
     ended = subprocess.Popen(["true"])
     ended.wait()

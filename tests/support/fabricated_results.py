@@ -116,7 +116,8 @@ def fabricate_log(
         for unit in e.units():
             own = 0.1 * len(unit.policy) * (-1) ** unit.first
             last = levels[unit.policy] + spread * (unit.first + own)
-            regret = last * np.sqrt(np.array(e.points) / e.horizon)
+            t = np.array(e.points)
+            regret = np.where(t <= e.rounds_of(unit.policy), last * np.sqrt(t / e.horizon), np.nan)
             write_unit(folder, unit, [Run(policy=unit.policy, trial=unit.first, regret=regret)])
     return _with_manifest(folder, records, about)
 

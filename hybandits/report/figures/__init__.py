@@ -8,11 +8,10 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from hybandits.experiments.results import Outcome, Results
-from hybandits.paper.beyond import shares_of_uniform
 from hybandits.paper.diversity import coverages
 from hybandits.paper.exponents import exponents
 from hybandits.paper.sensitivity import factorials, sensitivity_outcomes
-from hybandits.paper.settings import DIVERSITY_RUNS, FRESH_NAMES, HYRAN_RELEASED, SMALL_DIVERSITY
+from hybandits.paper.settings import DIVERSITY_RUNS, FRESH_NAMES, SMALL_DIVERSITY
 from hybandits.paper.structured import structured_worlds
 from hybandits.report import cases
 from hybandits.report.figures.diversity import (
@@ -27,10 +26,8 @@ from hybandits.report.figures.regret import (
     beyond_figure,
     beyond_names,
     environments_figure,
-    hyran_figure,
     panels_figure,
     setting_figure,
-    uniform_share_figure,
 )
 from hybandits.report.figures.sensitivity import factorial_figure, sensitivity_figure
 from hybandits.report.figures.theory import bounds_figure, exponents_figure, forced_regret_figure
@@ -39,7 +36,7 @@ __all__ = ["Drawn", "Figure", "draw_all", "figures_of"]
 
 
 def draw_all(results: Results, out: Path, *, workers: int = 1) -> list[Drawn]:
-    """Draw every figure that there are results for into a folder: PNG, SVG, and its numbers as CSV.
+    """Draw every figure that there are results for into a folder: SVG, and its numbers as CSV.
 
     `workers` is the number of processes; 1 draws in this one.
     """
@@ -93,9 +90,5 @@ def _figures_of_protocol(outcomes: Mapping[str, Outcome], protocol: str) -> Iter
         yield from diversity_figures(outcomes[name])
     if SMALL_DIVERSITY in outcomes:
         yield small_problem_figure(outcomes[SMALL_DIVERSITY])
-    both = ("HyRan", HYRAN_RELEASED)
-    yield from (hyran_figure(outcome) for outcome in regret if len(cases.present_in(outcome, both)) == 2)
     yield from (beyond_figure(outcome) for outcome in regret if beyond_names(outcome))
-    logged = [outcome for outcome in outcomes.values() if outcome.experiment.log is not None]
-    yield from map(setting_figure, logged)
-    yield from (uniform_share_figure(outcome) for outcome in logged if shares_of_uniform(outcome))
+    yield from (setting_figure(outcome) for outcome in outcomes.values() if outcome.experiment.log is not None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,20 +20,10 @@ from hybandits.report import cases
 from hybandits.report.figures.looks import BAND, Curve, Figure, Plot, Style, label_axes, make_logarithmic
 from hybandits.report.figures.regret import few_policies_figure, lines_and_bands
 
-MIDDLE, MOST, WHOLE, HAIRS = "median or mean", "5 to 95 %", "lowest to highest", "arms of run 1"
-_FAN = "Over all arms and runs: lowest to highest (light band), 5 to 95 % (dark), median (line); hairlines: run 1."
+MIDDLE, MOST, WHOLE = "median or mean", "5 to 95 %", "lowest to highest"
+_FAN = "Over all arms and runs: lowest to highest (light band), 5 to 95 % (dark), median (line)."
 _DASHED: Any = (0, (4, 2))
 _ROUNDS, _PULLS = "rounds played, t", "pulls of the arm"
-
-
-class _Fan(NamedTuple):
-    """A measure of every arm's block against the pulls of that arm: quantiles on a grid, and the arms of run 1."""
-
-    grid: FloatArray
-    quantiles: FloatArray
-    """Lowest, 5 %, median, 95 % and highest."""
-    pulls: FloatArray
-    values: FloatArray
 
 
 def diversity_figures(outcome: Outcome) -> Iterator[Figure]:
@@ -50,12 +40,12 @@ def diversity_figures(outcome: Outcome) -> Iterator[Figure]:
     )  # fmt: skip
 
 
-def _fan(design: Design, measure: str, *, logarithmic: bool = False) -> _Fan:
+def _fan(design: Design, measure: str, *, logarithmic: bool = False) -> tuple[FloatArray, FloatArray]:
+    """A grid of pulls, and the lowest value there, the 5 % quantile, the median, the 95 % quantile, and the highest."""
     assert design.pulls is not None
-    values: FloatArray = getattr(design, measure)
     top = max(float(np.quantile(design.pulls[:, -1], 0.95)), 2.0)
     grid = np.geomspace(1, top, 60) if logarithmic else np.linspace(0, top, 60)
-    return _Fan(grid, by_pulls(design.pulls, values, grid, (0, 0.05, 0.5, 0.95, 1)), design.pulls[0], values[0])
+    return grid, by_pulls(design.pulls, getattr(design, measure), grid, (0, 0.05, 0.5, 0.95, 1))
 
 
 def by_pulls(pulls: FloatArray, values: FloatArray, grid: FloatArray, levels: Sequence[float]) -> FloatArray:
@@ -88,12 +78,11 @@ def _blocks(outcome: Outcome, name: str, design: Design) -> Figure:
         shared_axes.set_title(f"{name}: shared block")
         _draw_fan(plot, own_axes, own, style)
         label_axes(own_axes, _PULLS, r"$\lambda_{\min}(W_{i,t})$")
-        own_axes.set(xlim=(0, own.grid[-1]), ylim=(0, 1.05 * float(np.nanmax(own.quantiles[4]))))
         own_axes.set_title("blocks of the arms")
         _draw_fan(plot, cross_axes, cross, style)
         _draw_both_slopes(plot, cross_axes, cross)
-        median = cross.quantiles[2][cross.quantiles[2] > 0]
-        cross_axes.set(xlim=(1, cross.grid[-1]), ylim=(0.3 * median.min(), 4 * median.max()))
+        median = cross[1][2][cross[1][2] > 0]
+        cross_axes.set(xlim=(1, cross[0][-1]), ylim=(0.3 * median.min(), 4 * median.max()))
         label_axes(cross_axes, _PULLS, r"$\sigma_{\max}(B_{i,t})$", logarithmic=True)
         cross_axes.set_title("cross blocks")
 
@@ -117,7 +106,6 @@ def _own_matrices(outcome: Outcome, name: str, design: Design) -> Figure:
         (axes,) = plot.axes
         _draw_fan(plot, axes, fan, plot.styles[name])
         label_axes(axes, _PULLS, r"$\lambda_{\min}$ of the arm's matrix")
-        axes.set(xlim=(0, fan.grid[-1]), ylim=(0, 1.05 * float(np.nanmax(fan.quantiles[4]))))
         axes.set_title(f"{name}: a matrix per arm")
 
     return Figure(
@@ -233,28 +221,23 @@ def _draw_runs(
     plot.record(axes, name, t, {"mean": runs.mean, "lowest": runs.low, "highest": runs.high})
 
 
-def _draw_fan(plot: Plot, axes: Axes, fan: _Fan, style: Style) -> None:
+def _draw_fan(plot: Plot, axes: Axes, fan: tuple[FloatArray, FloatArray], style: Style) -> None:
     """Draw a measure of every arm's block against the pulls of that arm."""
-    lowest, low, median, high, highest = fan.quantiles
-    axes.plot(fan.grid, median, color=style.colour, linewidth=2.0, label=MIDDLE)
-    plot.fill(axes, fan.grid, low, high, color=style.colour, alpha=0.25, label=MOST)
-    plot.fill(axes, fan.grid, lowest, highest, color=style.colour, alpha=0.12, label=WHOLE)
-    hairs = axes.plot(fan.pulls, fan.values, color=style.colour, linewidth=0.4, alpha=0.5)
-    hairs[0].set_label(HAIRS)
-    plot.record(axes, MIDDLE, fan.grid, {"median": median, "5 %": low, "95 %": high})
-    plot.record(axes, MOST, fan.grid, {"5 %": low, "95 %": high})
-    plot.record(axes, WHOLE, fan.grid, {"lowest": lowest, "highest": highest})
-    probes, arms = fan.values.shape
-    by_arm = {"value": fan.values.T.ravel(), "arm": np.repeat(np.arange(1.0, arms + 1), probes)}
-    plot.record(axes, HAIRS, fan.pulls.T.ravel(), by_arm)
+    grid, (lowest, low, median, high, highest) = fan
+    axes.plot(grid, median, color=style.colour, linewidth=2.0, label=MIDDLE)
+    plot.fill(axes, grid, low, high, color=style.colour, alpha=0.25, label=MOST)
+    plot.fill(axes, grid, lowest, highest, color=style.colour, alpha=0.12, label=WHOLE)
+    axes.set(xlim=(0, grid[-1]), ylim=(0, 1.05 * float(np.nanmax(highest))))
+    columns = {"lowest": lowest, "5 %": low, "median": median, "95 %": high, "highest": highest}
+    plot.record(axes, "all arms and runs", grid, columns)
 
 
-def _draw_both_slopes(plot: Plot, axes: Axes, fan: _Fan) -> None:
+def _draw_both_slopes(plot: Plot, axes: Axes, fan: tuple[FloatArray, FloatArray]) -> None:
     """Draw growth like the square root and linear growth, both from where an arm has been pulled a few times."""
-    median = fan.quantiles[2]
-    later = np.isfinite(median) & (median > 0) & (fan.grid >= 4)
+    grid, median = fan[0], fan[1][2]
+    later = np.isfinite(median) & (median > 0) & (grid >= 4)
     if later.any():
-        x, at = fan.grid[later], (float(fan.grid[later][0]), float(median[later][0]))
+        x, at = grid[later], (float(grid[later][0]), float(median[later][0]))
         plot.draw_slope(axes, x, at, 0.5, "slope of √pulls")
         plot.draw_slope(axes, x, at, 1.0, "slope of linear growth")
 

@@ -24,14 +24,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from PIL import Image
 
 from hybandits.foundation.checks import FloatArray
-from hybandits.foundation.files import write_atomically, write_text
+from hybandits.foundation.files import write_text
 from hybandits.paper import HYLINUCB_K, HYRAN_RELEASED, HYTHOMPSON_TOLD
 from hybandits.report import cases
 
 UNSIGNED: dict[str, Any] = {"Date": None, "Creator": None}
 """Metadata that is left out of SVG files, so that the same figure gives the same bytes."""
 
-Section = Literal["panels", "regret", "diversity", "hyran", "beyond", "yahoo"]
+Section = Literal["panels", "regret", "diversity", "beyond", "yahoo"]
 
 BAND = "lowest to highest run"
 READ_OFF = "published figure, read off"
@@ -287,14 +287,14 @@ class Drawn(NamedTuple):
 
     figure: Figure
     files: tuple[Path, ...]
-    """PNG, SVG and the numbers as CSV."""
+    """The figure as SVG, and its numbers as CSV."""
     pictures: Mapping[str, bytes]
     """WebP by scheme."""
 
 
 def write_figure(figure: Figure, out: Path, policies: Sequence[str]) -> Drawn:
-    """Draw a figure in both schemes, and write it as PNG and SVG and its numbers as CSV."""
-    png, svg, numbers = (out / f"{figure.key}.{kind}" for kind in ("png", "svg", "csv"))
+    """Draw a figure in both schemes, and write it as SVG and its numbers as CSV."""
+    svg, numbers = (out / f"{figure.key}.{kind}" for kind in ("svg", "csv"))
     pictures = {}
     for scheme, settings in SCHEMES.items():
         with mplstyle.context(settings):
@@ -303,16 +303,14 @@ def write_figure(figure: Figure, out: Path, policies: Sequence[str]) -> Drawn:
             plot.add_legend()
             plot.canvas.draw_without_rendering()  # once for all files: savefig would lay out for each again
             plot.canvas.set_layout_engine("none")
-            picture = _picture(plot.canvas)
             buffer = io.BytesIO()
-            picture.convert("RGB").save(buffer, format="webp", lossless=True, method=6)
+            _picture(plot.canvas).save(buffer, format="webp", lossless=True, method=6)
             pictures[scheme] = buffer.getvalue()
             if scheme == "light":
-                write_atomically(png, lambda file, p=picture: p.save(file, format="png", optimize=True))
                 write_text(svg, _vector_graphic(plot))
                 write_text(numbers, plot.numbers())
     # Another process may have drawn it, and functions within functions cannot be sent back.
-    return Drawn(replace(figure, draw=_draw_nothing), (png, svg, numbers), pictures)
+    return Drawn(replace(figure, draw=_draw_nothing), (svg, numbers), pictures)
 
 
 def _draw_nothing(plot: Plot) -> None:
@@ -320,10 +318,11 @@ def _draw_nothing(plot: Plot) -> None:
 
 
 def _vector_graphic(plot: Plot) -> str:
-    """The figure as SVG with one decimal, a tenth of a point, and every path on one line: half of the size."""
+    """The figure as SVG to a tenth of a point, every path on one line and without repeated points: half of the size."""
     buffer = io.StringIO()
     plot.canvas.savefig(buffer, format="svg", metadata=UNSIGNED)
-    return re.sub(r" ?\n([A-Zz]) ?", r"\1", re.sub(r"(\.\d)\d+", r"\1", buffer.getvalue()))
+    text = re.sub(r" ?\n([A-Zz]) ?", r"\1", re.sub(r"(\.\d)\d+", r"\1", buffer.getvalue()))
+    return re.sub(r"(L[-.\d]+ [-.\d]+)\1+(?=[A-Zz\s\"])", r"\1", text)
 
 
 def _picture(canvas: Canvas) -> Image.Image:
@@ -333,6 +332,8 @@ def _picture(canvas: Canvas) -> Image.Image:
     """
     agg = FigureCanvasAgg(canvas)
     agg.draw()
-    return Image.fromarray(np.asarray(agg.buffer_rgba())[..., :3]).quantize(
-        128, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
+    return (
+        Image.fromarray(np.asarray(agg.buffer_rgba())[..., :3])
+        .quantize(128, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        .convert("RGB")
     )

@@ -9,17 +9,12 @@ from matplotlib.axes import Axes
 
 from hybandits.experiments.results import Outcome
 from hybandits.foundation.checks import FloatArray
-from hybandits.paper import HYRAN_RELEASED, YAHOO_NAMES, uniform_choice_regret
-from hybandits.paper.beyond import shares_of_uniform
+from hybandits.paper import YAHOO_NAMES
 from hybandits.paper.published_numbers import READ_OUT_ERRORS, published
 from hybandits.report import cases
 from hybandits.report.cases import ASIDE, BEST, REPRODUCED, SYNTHETIC
 from hybandits.report.figures.looks import Curve, Figure, Plot, Section, label_axes, make_logarithmic, put_title
 
-_UNIFORM_SHARE = (
-    "A policy near 1 has gained hardly anything from learning. Uniform choice is taken to lose evenly over the rounds: "
-    "its regret at T is divided by T."
-)
 PANELS = {"setting-1": "(a)", "setting-2": "(b)", "setting-3": "(c)"}
 _ROUNDS, _REGRET, _BEYOND = "rounds played, t", "cumulative regret", "regret minus HyLinUCB's"
 _GOLDEN = 0.6180339887498949
@@ -63,8 +58,12 @@ def lines_and_bands(outcome: Outcome) -> str:
 def final_values(outcome: Outcome, names: Sequence[str], *, beyond: bool = False) -> str:
     """The mean regret of every policy at T, or its part beyond HyLinUCB's, for those who cannot see the chart."""
     arms = outcome.arms[-1]
-    best = outcome.final(BEST, arms) if beyond else 0.0
-    values = ", ".join(f"{name} {(outcome.final(name, arms) - best).mean():,.0f}" for name in names)
+    e, listed = outcome.experiment, []
+    for name in names:
+        t = e.rounds_of(name)
+        regret = outcome.final(name, arms, t=t) - (outcome.final(BEST, arms, t=t) if beyond else 0.0)
+        listed.append(f"{name} {regret.mean():,.0f}" + (f" after {t:,} rounds" if t < e.horizon else ""))
+    values = ", ".join(listed)
     log = f" ({SYNTHETIC})" if cases.is_synthetic(outcome) else ""
     what = "mean regret at T beyond HyLinUCB's" if beyond else f"mean regret at T with {arms} arms"
     return f"{cases.name_of(outcome.experiment.name)}{log}, {what}: {values}"
@@ -141,14 +140,13 @@ def _draw_ratios(plot: Plot, axes: Axes, outcomes: Sequence[Outcome], names: Seq
 
 
 def panels_figure(outcomes: Mapping[str, Outcome], protocol: str) -> Figure:
-    """The published figure reproduced: settings 1 to 3, and the click log or else the ratios to the read-outs."""
+    """The published figure reproduced: settings 1 to 3, and Yahoo's click log or else the ratios to the read-outs."""
     settings = [outcomes[name] for name in PANELS if name in outcomes]
     logs = (outcomes[name] for name in YAHOO_NAMES if name in outcomes)
-    clicks = next((outcome for outcome in logs if cases.rivals(outcome)), None)
+    clicks = next((outcome for outcome in logs if cases.rivals(outcome) and not cases.is_synthetic(outcome)), None)
     plotted = [name for name in cases.rivals(clicks) if name in REPRODUCED] if clicks else []
     names = [name for name in REPRODUCED if any(name in outcome.policies for outcome in settings)]
     final = [final_values(outcome, cases.present_in(outcome, REPRODUCED)) for outcome in settings]
-    synthetic = clicks is not None and cases.is_synthetic(clicks)
     markers = "Edged markers: the published figure, read off its pixels."
     if protocol != "released":
         markers = "The published figure belongs to the released protocol"
@@ -156,7 +154,6 @@ def panels_figure(outcomes: Mapping[str, Outcome], protocol: str) -> Figure:
     if clicks is not None:
         final.append(final_values(clicks, plotted, beyond=True))
         fourth = f"(d): regret minus HyLinUCB's, {cases.runs_in_words(clicks)}."
-        fourth += f" This is a {SYNTHETIC}." if synthetic else ""
     else:
         fourth = (
             "The published fourth panel shows a Yahoo! click log that may not be passed on (hybandits reproduce yahoo "
@@ -182,7 +179,6 @@ def panels_figure(outcomes: Mapping[str, Outcome], protocol: str) -> Figure:
 
     return Figure(
         name="panels", protocol=protocol, section="panels", draw=draw, rows=2, columns=2,
-        stamp=f"{SYNTHETIC}; panel (d); {cases.under(protocol)}" if synthetic else "",
         title=f"The published figure reproduced, {cases.under(protocol)}",
         caption=f"{lines_and_bands(settings[0])} {markers} {fourth}",
         alt=f"Four panels. {'; '.join(final)}.",
@@ -239,28 +235,6 @@ def setting_figure(outcome: Outcome) -> Figure:
     )  # fmt: skip
 
 
-def uniform_share_figure(outcome: Outcome) -> Figure:
-    """Regret on a click log over that of uniform choice in as many rounds."""
-    e, shares = outcome.experiment, shares_of_uniform(outcome)
-    listed = ", ".join(f"{name} {share:.3g}" for name, share in shares.items())
-    uniform = (uniform_choice_regret(e) or np.nan) / e.horizon * np.array(e.points)
-
-    def draw(plot: Plot) -> None:
-        (axes,) = plot.axes
-        runs = {name: Curve.of(outcome.points, outcome.regret(name) / uniform) for name in shares}
-        plot.draw_curves(axes, runs, bands=cases.has_several_runs(outcome), logarithmic=True)
-        axes.axhline(1, color=plot.ink, linewidth=0.9)
-        label_axes(axes, "round t", "regret / regret of uniform choice", logarithmic=True)
-        put_title(axes, cases.shape_of(outcome))
-
-    return Figure(
-        name=f"clicks-{e.name}", protocol=e.protocol, section="beyond", draw=draw, stamp=cases.under_and_log(outcome),
-        title=f"Regret over that of uniform choice, {cases.under_and_log(outcome)}",
-        caption=" ".join([*_lines_and_log(outcome), _UNIFORM_SHARE]),
-        alt=" ".join([*_lines_and_log(outcome), f"At T: {listed}."]),
-    )  # fmt: skip
-
-
 def few_policies_figure(
     outcome: Outcome, names: Sequence[str], section: Section, title: str, caption: str, *, name: str = "",
     logarithmic: bool = False, slope: str = "",
@@ -281,18 +255,6 @@ def few_policies_figure(
         name=f"{e.name}-{name or section}", protocol=e.protocol, section=section, draw=draw, caption=caption,
         title=f"{title}, {cases.under(e.protocol)}", alt=f"Line chart. {final_values(outcome, names)}.",
     )  # fmt: skip
-
-
-def hyran_figure(outcome: Outcome) -> Figure:
-    """HyRan with and without the blocks that the released code leaves out."""
-    arms = outcome.arms[-1]
-    ratio = outcome.final(HYRAN_RELEASED, arms).mean() / max(outcome.final("HyRan", arms).mean(), 1e-12)
-    caption = (
-        f"{HYRAN_RELEASED} leaves out the blocks that couple shared and own parameters. At T with {arms} arms its "
-        f"regret is {ratio:.2f} times that of HyRan. {lines_and_bands(outcome)}"
-    )
-    title = f"HyRan with and without its cross blocks, {cases.name_of(outcome.experiment.name)}"
-    return few_policies_figure(outcome, (HYRAN_RELEASED, "HyRan"), "hyran", title, caption)
 
 
 def beyond_names(outcome: Outcome) -> list[str]:
