@@ -188,7 +188,8 @@ def probabilities(policy: Policy, rounds: Rounds) -> FloatArray:
     for t, count in enumerate(rounds.counts.tolist()):
         arms = [rounds.arms[j] for j in rounds.index[t, :count].tolist()]
         policy.number_decisions(rounds.first + t)
-        chosen[t, :count] = policy.propensities(*rounds.features(t), arms)
+        candidates = policy._candidates(*rounds.features(t), arms, False)
+        chosen[t, :count] = policy._propensities(candidates, policy._stream(None))  # noise of its own in every round
     return chosen
 
 

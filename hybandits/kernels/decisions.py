@@ -145,16 +145,17 @@ def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_scor
 
 
 @kernel
-def choose_posterior(rule, x, z, slots, arm_score, shared_score, ridge, noise, extra, key, keyed, decision, chances):
+def choose_posterior(rule, x, z, slots, arm_score, shared_score, ridge, noise, extra, key, keyed, decision):
     """index, mean, width and propensity (NaN: not known) by SAMPLING or by INFORMATION; index -1 if not finite.
 
-    extra: see `eliminated`. chances: see `decide`.
+    extra: see `eliminated`.
     """
     if rule == INFORMATION:
-        return choose_by_information(
+        best, mean, width = choose_by_information(
             x, z, slots, arm_score, shared_score, ridge, noise, extra, key, DECIDE + keyed, decision,
-            uniform(key, MIX + keyed, decision), chances,
+            uniform(key, MIX + keyed, decision),
         )  # fmt: skip
+        return best, mean, width, math.nan
     if not (within_limit(x) and within_limit(z)):
         return -1, 0.0, 0.0, math.nan
     d1 = x.shape[1]
@@ -182,22 +183,19 @@ def noise_of_samples(rule, state, d1, d2):
 
 
 @kernel
-def choose_learned(rule, x, z, slots, arm_score, shared_score, states, features, key, keyed, decision, chances):
+def choose_learned(rule, x, z, slots, arm_score, shared_score, states, features, key, keyed, decision):
     """`choose_posterior` at learned settings; uniform until there are any."""
     state = states[0]
     if (state.constant > 0 or state.ready == 0) and not (within_limit(x) and within_limit(z)):
         return -1, 0.0, 0.0, math.nan  # otherwise `choose_posterior` checks every number itself
     own = np.maximum(slots, 0)  # arms that have not learned share the block at slot 0
     if state.ready == 1:
-        extra = chances[:0]
+        extra = shared_score[:0]
         if state.constant > 0:
             x, z, extra = as_known(x, z, state, features)
         noise = noise_of_samples(rule, state, x.shape[1], z.shape[1])
-        return choose_posterior(
-            rule, x, z, own, arm_score, shared_score, 1.0, noise, extra, key, keyed, decision, chances
-        )  # fmt: skip
+        return choose_posterior(rule, x, z, own, arm_score, shared_score, 1.0, noise, extra, key, keyed, decision)
     n = slots.shape[0]
-    chances[:] = 1.0 / n
     i = place_among(uniform(key, MIX + keyed, decision), n)
     mean = np.empty(1)
     width = np.empty(1)
@@ -271,14 +269,17 @@ def draw_places(own, floor, key, purpose, decisions, chances, places):
 
 
 @kernel
-def decide_filling(rule, table, settings, x, z, slots, rounds, key, keyed, decision, chances):
-    """`decide`, with the probabilities of all candidates written to chances, for INFORMATION, unless it is empty."""
+def decide(rule, table, settings, x, z, slots, rounds, key, keyed, decision):
+    """index, mean, width and propensity (NaN: not known) of a rule's choice; index -1 if a feature exceeds LIMIT.
+
+    rule, table and settings: see `Rule`. rounds: rewards learned so far. key, keyed and decision: see `choose_uniform`.
+    """
     if rule >= LEARNED:
         row = table[draw_model(array_at(table[0], WEIGHTS, np.float64), key, keyed, decision)]
         return choose_learned(
             rule - LEARNED, x, z, slots, array_at(row, POSTERIOR + 1, np.float64),
             array_at(row, POSTERIOR + 3, np.float64), array_at(row, STATE_AT, STATE),
-            array_at(row, FEATURES_AT, FEATURE), key, keyed, decision, chances,
+            array_at(row, FEATURES_AT, FEATURE), key, keyed, decision,
         )  # fmt: skip
     if rule == UNIFORM:
         return choose_uniform(x, z, key, keyed, decision), 0.0, 0.0, 1.0 / x.shape[0]
@@ -289,30 +290,8 @@ def decide_filling(rule, table, settings, x, z, slots, rounds, key, keyed, decis
         t = -1 if rule == OWN_BOUNDS else rounds
         return choose_ucb(x, z, slots, arm_score, array_at(row, PULLS, np.int64), shared_score, ridge, settings, t)
     return choose_posterior(
-        rule, x, z, slots, arm_score, shared_score, ridge, settings[0], settings[:0], key, keyed, decision, chances
-    )  # fmt: skip
-
-
-@kernel
-def decide(rule, table, settings, x, z, slots, rounds, key, keyed, decision):
-    """index, mean, width and propensity (NaN: not known) of a rule's choice; index -1 if a feature exceeds LIMIT.
-
-    rule, table and settings: see `Rule`. rounds: rewards learned so far. key, keyed and decision: see `choose_uniform`.
-    """
-    return decide_filling(rule, table, settings, x, z, slots, rounds, key, keyed, decision, settings[:0])
-
-
-@kernel
-def chances_batch(rule, x, z, slots, key, keyed, decisions, chances):
-    """The probabilities by INFORMATION of all arms in slots (n,), for each of the decisions; fills chances (B, n)."""
-    code, table, settings = rule
-    for b in range(x.shape[0]):
-        i, _, _, _ = decide_filling(
-            code, table, settings, x[b], z[b], slots, 0 * b, key, keyed, decisions[b], chances[b]
-        )  # fmt: skip
-        if i < 0:
-            return b
-    return -1
+        rule, x, z, slots, arm_score, shared_score, ridge, settings[0], settings[:0], key, keyed, decision
+    )
 
 
 @kernel

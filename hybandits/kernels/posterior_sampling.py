@@ -2,7 +2,8 @@
 
 The posterior knows the means of the candidates' mean rewards mu and the covariances
 Cov(mu_i, mu_j) = sigma^2 (G_i.G_j + [i = j] |w_i|^2), with w = L_i z and G = L_0 y (`arrow`). Candidates that are some
-standard deviations behind the one with the highest mean are left out; those that are left are the contenders.
+standard deviations behind the one with the highest mean are left out; those that are left are the contenders. Where
+there are so many of them that their G would cost more than drawing theta, they are scored at draws of theta instead.
 
 Information-directed sampling weighs what a choice costs against what it teaches (after Russo & Van Roy 2018). Let g be
 the arm with the highest mean, D_a the expected regret of arm a, and v_a the variance of its mean reward mu_a that
@@ -12,23 +13,34 @@ make (D_g + q dD)^1.5 / (v_g + q dv) smallest, dD = D_a - D_g and dv = v_a - v_g
 
 import math
 from statistics import NormalDist
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import (
+    add_shared_one,
     eliminated,
+    muladd_four,
     panel_times_four,
+    same_four,
+    spread_four,
     store_four,
     transpose_times,
     triangle_size,
     within_limit,
 )
-from hybandits.kernels.random import fill_coarse_normals, fill_uniforms
+from hybandits.kernels.random import PLACE, fill_coarse_normals, fill_uniforms
 from hybandits.kernels.simd import load4, mul4, muladd4, splat4, spread4, store4, sub4, sum4
 
 PAIRS = 32
-"""Antithetic pairs of draws that are made at a time."""
+"""Antithetic pairs of draws that are made at a time; a multiple of eight."""
+
+MANY = 2 * PAIRS
+"""G of a contender costs d1^2/2 multiplications and scoring it at PAIRS draws of theta PAIRS d1: equal at d1 = MANY."""
+
+COLUMNS = 64
+"""Columns that are multiplied by PAIRS numbers each at a time, so that these stay in the first cache."""
 
 POINTS, MULTIPLIER, FIRST = 1021, 137, 631
 """The lattice of `lattice_normals`: coordinate j of point m is FIRST MULTIPLIER^j m / POINTS, modulo 1.
@@ -58,7 +70,7 @@ def times_shared(y, n, stride, shared_score, d1, g):
 def within_reach(mean, square, v, greedy, scale, reach):
     """The i with gap^2 < reach (|w_i|^2 + |w_g|^2 + scale |v_i - v_g|^2), gap = mean_g - mean_i, and the place of g.
 
-    square: the |w_i|^2; v: vectors padded to a multiple of four.
+    square: the |w_i|^2; v: vectors padded to a multiple of four, read as far as is needed to know that i is left.
     """
     n, stride = v.shape
     flat = v.reshape(n * stride)
@@ -66,26 +78,56 @@ def within_reach(mean, square, v, greedy, scale, reach):
     count = 0 * n
     at = count
     for i in range(n):
-        total = splat4(0.0)
-        for k in range(0, stride, 4):
-            difference = sub4(load4(flat, i * stride + k), load4(flat, greedy * stride + k))
-            total = muladd4(difference, difference, total)
         gap = mean[greedy] - mean[i]
+        own = square[i] + square[greedy]
+        total = splat4(0.0)
+        out = i != greedy and gap != 0.0 and gap * gap >= reach * own
+        first = 0 * n
+        while out and first < stride:
+            for k in range(first, min(first + COLUMNS, stride), 4):
+                difference = sub4(load4(flat, i * stride + k), load4(flat, greedy * stride + k))
+                total = muladd4(difference, difference, total)
+            out = gap * gap >= reach * (own + scale * sum4(total))
+            first += COLUMNS
         if i == greedy:
             at = count
-        elif gap * gap >= reach * (square[i] + square[greedy] + scale * sum4(total)) and gap != 0.0:
-            continue
         left[count] = i
-        count += 1
+        count += not out
     return left[:count], at
+
+
+class Contenders(NamedTuple):
+    """Candidates that may be the best, and a factor of their joint posterior.
+
+    Deviations from the means are sigma (F xi + s eta) for standard normals xi and eta, or sigma (F L_0' xi + s eta)
+    where theta is drawn first: then F holds the y of all candidates.
+    """
+
+    left: Any
+    """Their places among the candidates, in order."""
+    at: Any
+    """The place in `left` of g, who has the highest mean, of equal ones the first."""
+    means: Any
+    y: Any
+    """The y of all candidates, padded with 0."""
+    squares: Any
+    """|w|^2 of the contenders."""
+    factor: Any
+    """F."""
+    rows: Any
+    """The row of F that belongs to each contender."""
+    roots: Any
+    """s; empty if it is 0."""
+    by_theta: Any
+    """True if theta is drawn first."""
 
 
 @kernel
 def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart):
     """The candidates i with mean_g - mean_i < apart sigma sqrt(|G_i - G_g|^2 + |w_i|^2 + |w_g|^2), and g itself.
 
-    g has the highest mean, of equal ones the first. extra: see `eliminated`. Returns the candidates in their order,
-    their means, their G padded with 0, their |w|^2, and the place of g among them.
+    g has the highest mean, of equal ones the first. extra: see `eliminated`. If more than MANY satisfy a cheaper bound
+    and G has more than MANY columns, all of these are contenders, and theta is drawn first.
     """
     n, d1 = x.shape
     y, square, mean = eliminated(x, z, slots, arm_score, ridge, extra)
@@ -93,7 +135,7 @@ def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
     flat = y.reshape(n * stride)
     theta = np.zeros(stride)
     transpose_times(shared_score, 0 * n, d1, shared_score, theta)
-    greedy = 0
+    greedy = 0 * n
     for i in range(n):
         total = splat4(0.0)
         for j in range(0, stride, 4):
@@ -107,42 +149,23 @@ def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
         squares = muladd4(load4(shared_score, j), load4(shared_score, j), squares)
     reach = apart * apart * sigma * sigma
     left, at = within_reach(mean, square, y, greedy, sum4(squares), reach)
+    mean, square = mean[left], square[left]
+    if left.shape[0] > MANY and d1 > MANY:
+        return Contenders(left, at, mean, y, square, y, left, np.sqrt(square), True)
     near = y[left]
     g = np.empty_like(near)
     times_shared(near.reshape(near.size), left.shape[0], stride, shared_score, d1, g.reshape(g.size))
-    mean, square = mean[left], square[left]
     kept, at = within_reach(mean, square, g, at, 1.0, reach)
-    return left[kept], mean[kept], g[kept], square[kept], at
-
-
-@kernel(inline=True)
-def width_of(g, own):
-    """sqrt(|w|^2 + |G|^2): the width of a contender."""
-    total = own
-    for j in range(g.shape[0]):
-        total += g[j] * g[j]
-    return math.sqrt(total)
+    square = square[kept]
+    factor, roots = joint_factor(g[kept], square)
+    return Contenders(left[kept], at, mean[kept], y, square, factor, np.arange(kept.shape[0]), roots, False)
 
 
 @kernel
-def combine(weights, count, sigma, own, normals, at, out):
-    """out[m] = sigma (sum of weights[j] normals[j, m] over j < count + own normals[at + m]), out[PAIRS + m] = -out[m].
-
-    normals has PAIRS numbers in a row.
-    """
-    scale = splat4(sigma)
-    root = splat4(own)
-    m = 0
-    while m < PAIRS:
-        total = mul4(root, load4(normals, at + m))
-        o = m
-        for j in range(count):
-            total = muladd4(spread4(weights, j), load4(normals, o), total)
-            o += PAIRS
-        total = mul4(scale, total)
-        store4(out, m, total)
-        store4(out, PAIRS + m, sub4(splat4(0.0), total))
-        m += 4
+def width_of(among, place, d1, shared_score):
+    """sqrt(|w|^2 + |G|^2): the width of a contender."""
+    y = among.y[among.left[place]]
+    return math.sqrt(add_shared_one(y, d1, shared_score, 0.0, among.squares[place])[1])
 
 
 SINGULAR = 1e-14
@@ -195,27 +218,99 @@ def joint_factor(g, own):
 
 
 @kernel
-def deviate(factor, roots, sigma, normals, deviations):
-    """Fill deviations (k, 2 PAIRS) with sigma (F xi + s eta) and, behind them, their negatives.
+def draw_theta(shared_score, d1, normals):
+    """Replace the first d1 rows of PAIRS normals xi by L_0' xi, which is a draw of (theta - its mean) / sigma.
 
-    normals: PAIRS numbers for each column of F, then for each of the k contenders if there are roots.
+    Columns k of L_0 are taken in blocks. The result of a block replaces the rows that no later block reads.
     """
-    k, columns = factor.shape
-    start = 0 * k
-    for a in range(k):
-        if roots.shape[0] == 0:
-            combine(factor[a], a + 1, sigma, 0.0, normals, start, deviations[a])
-        else:
-            combine(factor[a], columns, sigma, roots[a], normals, (columns + a) * PAIRS, deviations[a])
+    block = np.empty(COLUMNS * PAIRS)
+    for first in range(0, d1, COLUMNS):
+        last = min(first + COLUMNS, d1)
+        for j in range(0, (last - first) * PAIRS, 4):
+            store4(block, j, splat4(0.0))
+        o = d1 + triangle_size(first)
+        for b in range(first // 4, (d1 + 3) // 4):
+            cols = min(4 * b + 4, d1)
+            add_panel(shared_score, o + 4 * first, min(cols, last) - first, normals, 4 * b, block)
+            o += 4 * cols
+        for j in range(0, (last - first) * PAIRS, 4):
+            store4(normals, first * PAIRS + j, load4(block, j))
 
 
 @kernel
-def draw_deviations(g, own, sigma, key, purpose, decision, deviations):
-    """Joint draws of mu - mean in antithetic pairs; fills deviations (k, 2 PAIRS). See `joint_factor`."""
-    factor, roots = joint_factor(g, own)
-    normals = np.empty(PAIRS * (factor.shape[1] + roots.shape[0]))
-    fill_coarse_normals(key, purpose, decision, normals)
-    deviate(factor, roots, sigma, normals, deviations)
+def add_panel(score, o, cols, normals, row, block):
+    """block[k] += sum over i < 4 of P[i, k] normals[row + i], for the columns k of the part of a panel at score[o:]."""
+    for m in range(0, PAIRS, 8):
+        at = row * PAIRS + m
+        a0, b0 = load4(normals, at), load4(normals, at + 4)
+        a1, b1 = load4(normals, at + PAIRS), load4(normals, at + PAIRS + 4)
+        a2, b2 = load4(normals, at + 2 * PAIRS), load4(normals, at + 2 * PAIRS + 4)
+        a3, b3 = load4(normals, at + 3 * PAIRS), load4(normals, at + 3 * PAIRS + 4)
+        for k in range(cols):
+            place = k * PAIRS + m
+            p0, p1 = spread4(score, o + 4 * k), spread4(score, o + 4 * k + 1)
+            p2, p3 = spread4(score, o + 4 * k + 2), spread4(score, o + 4 * k + 3)
+            a = muladd4(p1, a1, muladd4(p0, a0, load4(block, place)))
+            b = muladd4(p1, b1, muladd4(p0, b0, load4(block, place + 4)))
+            store4(block, place, muladd4(p3, a3, muladd4(p2, a2, a)))
+            store4(block, place + 4, muladd4(p3, b3, muladd4(p2, b2, b)))
+
+
+@kernel(inline=True)
+def load_four(a, rows, k):
+    """a[rows[r] + k : rows[r] + k + 4] for four vectors r."""
+    return load4(a, rows[0] + k), load4(a, rows[1] + k), load4(a, rows[2] + k), load4(a, rows[3] + k)
+
+
+@kernel
+def deviate(factor, rows, roots, sigma, normals, deviations):
+    """Fill deviations (k, 2 PAIRS) with sigma (F xi + s eta) and, behind them, their negatives.
+
+    rows: the row of F of each contender. normals: PAIRS numbers for each column of F, then for each of the k contenders
+    if there are roots. Four contenders are taken together, at the end the last again.
+    """
+    k, columns = rows.shape[0], factor.shape[1]
+    flat = factor.reshape(factor.size)
+    out = deviations.reshape(deviations.size)
+    for a in range(k):
+        root = splat4(roots[a] if roots.shape[0] > 0 else 0.0)
+        at = (columns + a) * PAIRS if roots.shape[0] > 0 else 0
+        for m in range(0, PAIRS, 4):
+            store4(out, 2 * a * PAIRS + m, mul4(root, load4(normals, at + m)))
+    for first in range(0, columns, COLUMNS):
+        last = min(first + COLUMNS, columns)
+        for a in range(0, k, 4):
+            a1, a2, a3 = min(a + 1, k - 1), min(a + 2, k - 1), min(a + 3, k - 1)
+            of_f = rows[a] * columns, rows[a1] * columns, rows[a2] * columns, rows[a3] * columns
+            of_out = 2 * a * PAIRS, 2 * a1 * PAIRS, 2 * a2 * PAIRS, 2 * a3 * PAIRS
+            for m in range(0, PAIRS, 8):
+                left, right = load_four(out, of_out, m), load_four(out, of_out, m + 4)
+                for j in range(first, last):
+                    weights = spread_four(flat, of_f, j)
+                    left = muladd_four(weights, same_four(load4(normals, j * PAIRS + m)), left)
+                    right = muladd_four(weights, same_four(load4(normals, j * PAIRS + m + 4)), right)
+                store_four(out, of_out, m, left)
+                store_four(out, of_out, m + 4, right)
+    scale = splat4(sigma)
+    for a in range(0, 2 * k * PAIRS, 2 * PAIRS):
+        for m in range(a, a + PAIRS, 4):
+            total = mul4(scale, load4(out, m))
+            store4(out, m, total)
+            store4(out, PAIRS + m, sub4(splat4(0.0), total))
+
+
+@kernel
+def normals_of(among):
+    """Space for the normals of `draw_deviations`."""
+    return np.empty(PAIRS * (among.factor.shape[1] + among.roots.shape[0]))
+
+
+@kernel
+def draw_deviations(among, d1, shared_score, sigma, normals, deviations):
+    """Joint draws of mu - mean of contenders in antithetic pairs, from standard normals, which change."""
+    if among.by_theta:
+        draw_theta(shared_score, d1, normals)
+    deviate(among.factor, among.rows, among.roots, sigma, normals, deviations)
 
 
 @kernel
@@ -273,15 +368,15 @@ def count_places(
     that are `apart` or more behind never take a place; with more than one place none should be left out.
     """
     counts[:] = 0.0
-    left, means, g, own, _ = contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
+    among = contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
+    left, means = among.left, among.means
     k = left.shape[0]
     places = counts.shape[1]
     if k == 1:
         counts[left[0], 0] = 2.0 * pairs
         return
-    factor, roots = joint_factor(g, own)
-    dimensions = factor.shape[1] + roots.shape[0]
-    normals = np.empty(PAIRS * dimensions)
+    normals = normals_of(among)
+    dimensions = normals.shape[0] // PAIRS
     deviations = np.empty((k, 2 * PAIRS))
     where = np.empty(dimensions, np.int64)
     steps = np.empty(dimensions, np.int64)
@@ -292,7 +387,7 @@ def count_places(
         todo = min(POINTS, pairs - repeat * POINTS)
         while todo > 0:
             lattice_normals(where, steps, normals)
-            deviate(factor, roots, sigma, normals, deviations)
+            draw_deviations(among, x.shape[1], shared_score, sigma, normals, deviations)
             for place in range(places):
                 winners(deviations, means, top, highest)
                 for m in range(min(PAIRS, todo)):
@@ -385,28 +480,51 @@ def best_mixture(deviations, means, best_at):
 
 
 @kernel
-def choose_by_information(
-    x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision, number, chances
-):  # fmt: skip
-    """index, mean, width and propensity of the information-directed choice; index -1 if a feature exceeds LIMIT.
+def mixture_among(among, d1, shared_score, sigma, key, purpose, decision, normals, deviations):
+    """`best_mixture` by 2 PAIRS joint draws."""
+    if among.left.shape[0] == 1:
+        return among.at, 0.0
+    fill_coarse_normals(key, purpose, decision, normals)
+    draw_deviations(among, d1, shared_score, sigma, normals, deviations)
+    return best_mixture(deviations, among.means, among.at)
 
-    number: uniform in (0, 1), decides between the two arms of the mixture. chances: filled with the probabilities of
-    all candidates (q for the other arm, 1 - q for the greedy one) unless it is empty.
+
+@kernel
+def choose_by_information(
+    x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision, number
+):  # fmt: skip
+    """index, mean and width of the information-directed choice; index -1 if a feature exceeds LIMIT.
+
+    number: uniform in (0, 1), decides between the two arms of the mixture.
     """
     if not (within_limit(x) and within_limit(z)):
-        return -1, 0.0, 0.0, 1.0
-    left, means, g, own, at = contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, APART)
-    other = at
-    chance = 0.0
-    if left.shape[0] > 1:
-        deviations = np.empty((left.shape[0], 2 * PAIRS))
-        draw_deviations(g, own, sigma, key, purpose, decision, deviations)
-        other, chance = best_mixture(deviations, means, at)
-    if chances.shape[0] > 0:
-        chances[:] = 0.0
-        chances[left[at]] = 1.0 - chance
-        if chance > 0.0:
-            chances[left[other]] = chance
-    if number < chance:
-        return left[other], means[other], width_of(g[other], own[other]), chance
-    return left[at], means[at], width_of(g[at], own[at]), 1.0 - chance
+        return -1, 0.0, 0.0
+    d1 = x.shape[1]
+    among = contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, APART)
+    deviations = np.empty((among.left.shape[0], 2 * PAIRS))
+    other, chance = mixture_among(
+        among, d1, shared_score, sigma, key, purpose, decision, normals_of(among), deviations
+    )  # fmt: skip
+    place = other if number < chance else among.at
+    return among.left[place], among.means[place], width_of(among, place, d1, shared_score)
+
+
+@kernel
+def average_mixture(
+    x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision, sets, chances
+):  # fmt: skip
+    """The probabilities of all candidates in the mixture, averaged over sets of 2 PAIRS joint draws; fills chances.
+
+    The first set is that of `choose_by_information` with this purpose, the others are independent of it.
+    """
+    d1 = x.shape[1]
+    among = contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, APART)
+    deviations = np.empty((among.left.shape[0], 2 * PAIRS))
+    normals = normals_of(among)
+    chances[:] = 0.0
+    for s in range(sets):
+        other, chance = mixture_among(
+            among, d1, shared_score, sigma, key, purpose + PLACE * s, decision, normals, deviations
+        )  # fmt: skip
+        chances[among.left[among.at]] += (1.0 - chance) / sets
+        chances[among.left[other]] += chance / sets

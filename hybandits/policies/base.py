@@ -197,10 +197,10 @@ class Policy(ABC):
         picks = [self._pick(candidates, RandomStream(stream.key, number, KEYED))[0] for number in numbers]
         return np.bincount(picks, minlength=n) / DRAWS
 
-    def _propensities_batch(self, batch: Batch, streams: Sequence[RandomStream], threads: int) -> FloatArray:
+    def _propensities_batch(self, batch: Batch, threads: int) -> FloatArray:
         """Return the probabilities of the candidates of many decisions, which have the same arms; none is admitted."""
         candidates = (self._candidates(x, z, batch.ids[0], False) for x, z in zip(batch.x, batch.z, strict=True))
-        return np.stack([self._propensities(*each) for each in zip(candidates, streams, strict=True)])
+        return np.stack([self._propensities(each, self._estimates()) for each in candidates])
 
     def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         """Fill m positions. By default the rule picks again and again from the candidates that are left."""
@@ -242,6 +242,10 @@ class Policy(ABC):
         if key is None:
             return RandomStream(self._key, self._decisions)
         return RandomStream(self._key, digest_of_key(key), KEYED)
+
+    def _estimates(self) -> RandomStream:
+        """The stream of estimated probabilities: the same for all decisions until the next reward is learned."""
+        return RandomStream(self._key, self._table.rounds, KEYED)
 
     def _choice(self, candidates: Candidates, stream: RandomStream) -> Choice:
         picked = self._pick(candidates, stream)
@@ -298,8 +302,8 @@ class Policy(ABC):
             Names the decision, for example by the id of an event. The random numbers are then a function of the seed
             and the key, and the call changes nothing: the same model takes the same decision again, and admits no arms.
         randomize : bool, default=False
-            Draw the arm from (1 - floor) p + floor / n, where p are the `propensities` of this decision. Then every
-            candidate may be chosen, and ``choice.propensity`` is exact, also where p itself is an estimate.
+            Draw the arm from (1 - floor) p + floor / n, where p are the `propensities`, which do not depend on the key.
+            Then every candidate may be chosen, and ``choice.propensity`` is exact, also where p itself is an estimate.
         floor : float, optional
             The share of randomized choices that is spread evenly over all candidates, 0.05 by default. With 0 a
             candidate whose p is 0 is never chosen.
@@ -311,7 +315,8 @@ class Policy(ABC):
             stream = RandomStream(self._key, self._decisions) if key is None else self._stream(key)
             choice = self._choice(candidates, stream)
             if floor is not None:
-                drawn = self._randomize(self._propensities(candidates, stream)[None], [stream], floor)
+                own = self._propensities(candidates, self._estimates())
+                drawn = self._randomize(own[None], [stream], floor)
                 index = int(drawn.indices[0])
                 choice = self._replaced(choice, index, candidates, stream)
                 choice = choice._replace(propensity=float(drawn.probabilities[0, index]))
@@ -393,7 +398,7 @@ class Policy(ABC):
         if not keys:
             return RandomizedChoices(np.empty(0, np.int64), *np.empty((2, 0, batch.x.shape[1])))
         streams = [RandomStream(self._key, digest_of_key(key), KEYED) for key in keys]
-        return self._randomize(self._propensities_batch(batch, streams, threads), streams, floor)
+        return self._randomize(self._propensities_batch(batch, threads), streams, floor)
 
     @synchronized
     def rank(
@@ -430,16 +435,17 @@ class Policy(ABC):
     def propensities(
         self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
     ) -> FloatArray:
-        """Return the probability with which `choose`, with this key, would pick each candidate now.
+        """Return the probability with which `choose` would pick each candidate now.
 
-        `HyThompson` and rules that draw without knowing their probabilities estimate them by draws.
+        It is over everything that is random in a decision, and so the same for every key; with a key, arms that have
+        not been met are not admitted first. Rules that draw without knowing their probabilities estimate them by draws.
         """
         candidates = self._candidates(x, z, arms, False)
         if key is None and self._counts_arms and self._table.unmet(candidates.arms):
             later = self.copy()  # `choose` would admit the arms first, which may change what it chooses
             later.admit(candidates.arms)
             return later.propensities(x, z, candidates.arms)
-        return self._propensities(candidates, self._stream(key))
+        return self._propensities(candidates, self._estimates())
 
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
         """Learn one reward.

@@ -31,8 +31,9 @@ class Choice(NamedTuple):
         The standard error of `mean` in units of the noise. Multiply it by the standard deviation of the
         noise to get the units of the reward. It shrinks as the policy learns about similar features.
     propensity : float or None
-        The probability with which the policy chooses this arm in this situation: 1.0 for a policy that does not draw
-        random numbers, None if the probability is not estimated. Keep it if the choices are to be evaluated later.
+        The probability with which the policy chooses this arm in this situation, over everything that is random in the
+        decision: 1.0 for a policy that does not draw random numbers, None if the probability is not known. Keep it if
+        the choices are to be evaluated later.
     receipt : object
         What `learn` needs together with the reward, None for most policies. Pass it on unchanged, as
         ``policy.learn(..., receipt=choice.receipt)``.

@@ -1,7 +1,7 @@
 """Policies that choose from the posterior of the hybrid model: Thompson and information-directed sampling."""
 
 import math
-from collections.abc import Sequence
+from abc import abstractmethod
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -16,9 +16,11 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import decisions, empirical_bayes, posterior_sampling, random
 from hybandits.policies.base import DRAWS, Picked, RidgePolicy, synchronized
-from hybandits.policies.choices import NO_MASK, Batch, Choices, in_threads
+from hybandits.policies.choices import Batch, Choices, in_threads
 
 NOTHING: FloatArray = np.empty(0)
+SETS = 32
+"""The number of sets of 64 draws that estimate the probabilities of `HyIDS` if nothing else is asked for."""
 Memory = float | Literal["auto"] | None
 
 APART = 5.0
@@ -33,6 +35,8 @@ class PosteriorPolicy(RidgePolicy):
 
     rule: ClassVar[int]
     """`decisions.SAMPLING` or `decisions.INFORMATION`."""
+    _usual_draws: ClassVar[int]
+    """The number of draws, or sets of draws, that estimate probabilities if `propensity_draws` is 0."""
 
     def __init__(
         self,
@@ -43,8 +47,11 @@ class PosteriorPolicy(RidgePolicy):
         scale: float | None = None,
         memory: Memory = None,
         groups: Any = None,
+        propensity_draws: int = 0,
         seed: int | None = None,
     ) -> None:
+        why = "it is the number of simulated decisions that estimate a propensity, or 0 for no estimate"
+        self.propensity_draws = checks.count("propensity_draws", propensity_draws, least=0, why=why)
         why = "it is a standard deviation; leave it out to have it learned"
         self.noise = None if noise is None else checks.positive("noise", noise, why)
         self.scale = None if scale is None else checks.positive("scale", scale, why)
@@ -80,6 +87,8 @@ class PosteriorPolicy(RidgePolicy):
         self._code = self.rule + (decisions.LEARNED if self._learns else 0)
         self._given: FloatArray = np.array([self.noise or 1.0])
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
+        if self.propensity_draws:
+            self._pick_batch = None  # type: ignore[assignment, method-assign]  # one by one
 
     def _make_estimator(self, ridge: float) -> Any:
         if self._learns:
@@ -122,15 +131,88 @@ class PosteriorPolicy(RidgePolicy):
             self._code, self._table.addresses, self._given, x, z, slots, 0, key, keyed, decision
         )
         if propensity != propensity:  # NaN: not known
-            propensity = self._estimated(index, candidates, stream)
+            propensity = None
+            if self.propensity_draws and index >= 0:
+                (propensity,) = self._estimated(candidates, stream, np.array([index])).tolist()
         return index, mean, width, propensity
 
-    def _estimated(self, index: int, candidates: Candidates, stream: RandomStream) -> float | None:
-        """Return the estimated probability of a choice."""
-        return None
+    @property
+    def _draws_of_estimates(self) -> int:
+        return self.propensity_draws or self._usual_draws
+
+    def _posterior(self, model: HybridRidge | LearnedModel, candidates: Candidates) -> tuple[Any, ...]:
+        """x, z, slots, a model's factors, ridge, noise and what is not known, as the kernels that draw take them."""
+        x, z, _, slots = candidates
+        if isinstance(model, HybridRidge):
+            return x, z, slots, model.arm_score, model.shared_score, model.ridge, self.noise, NOTHING
+        arm_score, shared_score, _, features = model.scoring
+        noise, extra = decisions.noise_of_samples(self.rule, model.state, self.d1, self.d2), NOTHING
+        if model.state.constant:
+            x, z, extra = empirical_bayes.as_known(x, z, model.state, features)
+        return x, z, np.maximum(slots, 0), arm_score, shared_score, 1.0, noise, extra
+
+    @abstractmethod
+    def _shares_of(
+        self, model: HybridRidge | LearnedModel, candidates: Candidates, stream: RandomStream, m: int
+    ) -> FloatArray:
+        """The share of simulated decisions by a model in which candidates (rows) take the first m positions (columns).
+
+        The decisions are independent of the one that belongs to the stream.
+        """
+
+    @abstractmethod
+    def _own(self, candidates: Candidates, stream: RandomStream, indices: Slots) -> FloatArray:
+        """The probability of each position's arm given the posterior draws and the model of the decision itself."""
+
+    def _shares(self, candidates: Candidates, stream: RandomStream, m: int = 1) -> FloatArray:
+        """`_shares_of`, averaged over the models by weight."""
+        estimator: Any = self._table
+        n, shares = len(candidates.arms), []
+        for model in estimator.models if self._learns else (estimator,):
+            if self._learns and not model.ready:
+                shares.append(np.full((n, m), 1.0 / n))
+            else:
+                shares.append(self._shares_of(model, candidates, stream, m))
+        average: FloatArray = np.tensordot(estimator.weights[:-1], shares, 1) if len(shares) > 1 else shares[0]
+        return average
+
+    def _estimated(self, candidates: Candidates, stream: RandomStream, indices: Slots) -> FloatArray:
+        """Estimate the probability of each position's arm: the average of the decision's own and of further ones."""
+        m, draws = len(indices), self._draws_of_estimates
+        further = self._shares(candidates, stream, m)[indices, np.arange(m)]
+        estimated: FloatArray = (self._own(candidates, stream, indices) + draws * further) / (1 + draws)
+        return estimated
+
+    def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
+        check_finite(candidates.x, candidates.z)
+        return self._shares(candidates, stream)[:, 0]
+
+    def _propensities_batch(self, batch: Batch, threads: int) -> FloatArray:
+        slots = self._table.lookup(batch.ids[0])
+        chances = np.empty(batch.x.shape[:2])
+
+        def work(first: int, last: int) -> int:
+            for b in range(first, last):
+                candidates = Candidates(batch.x[b], batch.z[b], batch.ids[0], slots)
+                chances[b] = self._propensities(candidates, self._estimates())
+            return -1
+
+        in_threads(work, batch, threads)
+        return chances
+
+    @abstractmethod
+    def _order(self, candidates: Candidates, stream: RandomStream) -> Slots:
+        """The candidates in the order of a ranking, once something has been learned."""
 
     def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
-        return super()._rank(candidates, stream, m)._replace(propensities=np.full(m, 1.0 / len(candidates.arms)))
+        if self._undecided(stream):
+            even = np.full(m, 1.0 / len(candidates.arms))
+            return super()._rank(candidates, stream, m)._replace(propensities=even)
+        indices = self._order(candidates, stream)[:m]
+        propensities = np.full(m, np.nan)
+        if self.propensity_draws:
+            propensities = self._estimated(candidates, stream, indices)
+        return self._ranking(candidates, stream, indices, propensities)
 
     def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Any, ...]:
         return self._pick_compiled(self.kernel_rule(), batch, slots, threads)
@@ -169,7 +251,7 @@ class HyThompson(PosteriorPolicy):
         columns that belong together, such as the levels of a category or its products with another, one number. By
         default all columns of x are one group, and so are those of z.
     propensity_draws : int, optional
-        The number of further draws that estimate the probability of each choice. With 0, the default,
+        The number of simulated decisions that estimate the probability of each choice. With 0, the default,
         ``choice.propensity`` is None.
 
     Notes
@@ -181,7 +263,8 @@ class HyThompson(PosteriorPolicy):
 
     The probability of a choice has no closed form. With m = `propensity_draws` > 0 it is estimated as (1 + times the
     chosen arm won) / (1 + m), with m rounded up to an even number; `propensities` uses m draws, or 2,000 if m is 0.
-    These draws are others than those of the decision and do not change it.
+    These draws are others than those of the decision and do not change it. The standard error of a probability p is
+    at most sqrt(p (1 - p) / m).
 
     References
     ----------
@@ -197,63 +280,18 @@ class HyThompson(PosteriorPolicy):
     """
 
     rule = decisions.SAMPLING
-
-    def __init__(
-        self,
-        *,
-        d1: int,
-        d2: int,
-        noise: float | None = None,
-        scale: float | None = None,
-        memory: Memory = None,
-        groups: Any = None,
-        propensity_draws: int = 0,
-        seed: int | None = None,
-    ) -> None:
-        why = "it is the number of posterior draws that estimate a propensity, or 0 for no estimate"
-        self.propensity_draws = checks.count("propensity_draws", propensity_draws, least=0, why=why)
-        super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, groups=groups, seed=seed)
-        if self.propensity_draws:
-            self._pick_batch = None  # type: ignore[assignment, method-assign]  # one by one
-
-    def _estimated(self, index: int, candidates: Candidates, stream: RandomStream) -> float | None:
-        if not self.propensity_draws or index < 0:
-            return None
-        draws = self._draws_of_estimates
-        return float((1 + draws * self._shares(candidates, stream)[index, 0]) / (1 + draws))
+    _usual_draws = DRAWS
 
     @property
     def _draws_of_estimates(self) -> int:
         """An even number, because draws come in pairs."""
-        draws = self.propensity_draws or DRAWS
+        draws = super()._draws_of_estimates
         return draws + draws % 2
-
-    def _posterior(self, model: HybridRidge | LearnedModel, candidates: Candidates) -> tuple[Any, ...]:
-        """x, z, slots, a model's factors, ridge, noise and what is not known, as the kernels that draw take them."""
-        x, z, _, slots = candidates
-        if isinstance(model, HybridRidge):
-            return x, z, slots, model.arm_score, model.shared_score, model.ridge, self.noise, NOTHING
-        arm_score, shared_score, _, features = model.scoring
-        noise, extra = decisions.noise_of_samples(self.rule, model.state, self.d1, self.d2), NOTHING
-        if model.state.constant:
-            x, z, extra = empirical_bayes.as_known(x, z, model.state, features)
-        return x, z, np.maximum(slots, 0), arm_score, shared_score, 1.0, noise, extra
-
-    def _shares(self, candidates: Candidates, stream: RandomStream, m: int = 1) -> FloatArray:
-        """The share of further draws in which each candidate (rows) takes each of the first m positions (columns)."""
-        estimator: Any = self._table
-        models = estimator.models if self._learns else (estimator,)
-        shares = [self._shares_of(model, candidates, stream, m) for model in models]
-        average: FloatArray = np.tensordot(estimator.weights[:-1], shares, 1) if len(shares) > 1 else shares[0]
-        return average
 
     def _shares_of(
         self, model: HybridRidge | LearnedModel, candidates: Candidates, stream: RandomStream, m: int
     ) -> FloatArray:
-        n = len(candidates.arms)
-        if isinstance(model, LearnedModel) and not model.ready:
-            return np.full((n, m), 1.0 / n)
-        counts = np.empty((n, m))
+        counts = np.empty((len(candidates.arms), m))
         draws = self._draws_of_estimates
         posterior_sampling.count_places(
             *self._posterior(model, candidates), APART if m == 1 else math.inf, stream.key,
@@ -261,24 +299,16 @@ class HyThompson(PosteriorPolicy):
         )  # fmt: skip
         return counts / draws
 
-    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
+    def _own(self, candidates: Candidates, stream: RandomStream, indices: Slots) -> FloatArray:
+        return np.ones(len(indices))
+
+    def _order(self, candidates: Candidates, stream: RandomStream) -> Slots:
         """Order by one draw."""
-        if self._undecided(stream):
-            return super()._rank(candidates, stream, m)
         values = decisions.sample_candidates(
             *self._posterior(self._model(stream), candidates), stream.key, random.DECIDE + stream.keyed,
             stream.decision,
         )  # fmt: skip
-        indices = np.argsort(-values, kind="stable")[:m]
-        propensities = np.full(m, np.nan)
-        if self.propensity_draws:
-            shares, draws = self._shares(candidates, stream, m), self._draws_of_estimates
-            propensities = (1 + draws * shares[indices, np.arange(m)]) / (1 + draws)
-        return self._ranking(candidates, stream, indices, propensities)
-
-    def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
-        check_finite(candidates.x, candidates.z)
-        return self._shares(candidates, stream)[:, 0]
+        return np.argsort(-values, kind="stable")
 
 
 class HyIDS(PosteriorPolicy):
@@ -289,15 +319,19 @@ class HyIDS(PosteriorPolicy):
 
     Parameters
     ----------
-    d1, d2, noise, scale, memory, groups, seed
+    d1, d2, noise, scale, memory, groups, propensity_draws, seed
         As for `HyThompson`.
 
     Notes
     -----
     Let D be the expected regret of a choice and v the variance of its mean reward that knowing the best arm would
     explain. The rule mixes the greedy arm and one other so that D^1.5 / v is smallest; [1]_ has D^2 and all mixtures of
-    two arms. D and v are averages over 64 joint draws of the posterior means. The propensity of a choice is its
-    probability in this mixture, given those draws and, with ``memory="auto"``, the model drawn to decide.
+    two arms. D and v are averages over 64 joint draws of the posterior means.
+
+    Each decision makes its own 64 draws, so the probability of a choice is that in the mixture, averaged over sets of
+    draws. With m = `propensity_draws` > 0 it is estimated as the average over the decision's own set and m others;
+    `propensities` averages m sets, or 32 if m is 0. The standard error of a probability p is at most
+    sqrt(p (1 - p) / m).
 
     References
     ----------
@@ -305,39 +339,42 @@ class HyIDS(PosteriorPolicy):
     """
 
     rule = decisions.INFORMATION
+    _usual_draws = SETS
 
-    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
+    def _order(self, candidates: Candidates, stream: RandomStream) -> Slots:
         """The arm that the rule picks, then the others in the order of their means."""
-        if self._undecided(stream):
-            return super()._rank(candidates, stream, m)
+        return led_by(self._choice(candidates, stream).index, self._by_mean(self._model(stream), candidates))
 
-        def led_by(first: int) -> Slots:
-            return np.concatenate(([first], order[order != first]))[:m]
+    def _by_mean(self, model: HybridRidge | LearnedModel, candidates: Candidates) -> Slots:
+        return np.argsort(-model.score(candidates.x, candidates.z, candidates.slots).mean, kind="stable")
 
-        order = np.argsort(-self._score(candidates, stream).mean, kind="stable")
-        indices = led_by(self._choice(candidates, stream).index)
-        chances, propensities = self._propensities(candidates, stream), np.zeros(m)
-        for first in np.flatnonzero(chances).tolist():  # the draw decides between two orders
-            propensities += chances[first] * (led_by(first) == indices)
-        return self._ranking(candidates, stream, indices, propensities)
+    def _mixtures(
+        self, model: HybridRidge | LearnedModel, candidates: Candidates, stream: RandomStream, m: int, purpose: int,
+        sets: int,
+    ) -> FloatArray:  # fmt: skip
+        """The average probability with which candidates (rows) take the first m positions (columns)."""
+        chances = np.empty(len(candidates.arms))
+        posterior_sampling.average_mixture(
+            *self._posterior(model, candidates), stream.key, purpose + stream.keyed, stream.decision, sets, chances
+        )
+        if m == 1:
+            return chances[:, None]
+        shares, order = np.zeros((len(chances), m)), self._by_mean(model, candidates)
+        for first in np.flatnonzero(chances).tolist():
+            shares[led_by(first, order)[:m], np.arange(m)] += chances[first]
+        return shares
 
-    def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
-        batch = Batch(candidates.x[None], candidates.z[None], [candidates.arms], NO_MASK)
-        return self._propensities_batch(batch, [stream], 1).reshape(-1)
+    def _shares_of(
+        self, model: HybridRidge | LearnedModel, candidates: Candidates, stream: RandomStream, m: int
+    ) -> FloatArray:
+        return self._mixtures(model, candidates, stream, m, random.ESTIMATE, self._draws_of_estimates)
 
-    def _propensities_batch(self, batch: Batch, streams: Sequence[RandomStream], threads: int) -> FloatArray:
-        slots = self._table.lookup(batch.ids[0])
-        chances = np.empty(batch.x.shape[:2])
-        key, _, keyed = streams[0]
-        numbers = np.array([stream.decision for stream in streams])
-        rule = self.kernel_rule()
+    def _own(self, candidates: Candidates, stream: RandomStream, indices: Slots) -> FloatArray:
+        m = len(indices)
+        mixture = self._mixtures(self._model(stream), candidates, stream, m, random.DECIDE, 1)
+        return mixture[indices, np.arange(m)]
 
-        def work(first: int, last: int) -> int:
-            part = slice(first, last)
-            refused: int = decisions.chances_batch(
-                rule, batch.x[part], batch.z[part], slots, key, keyed, numbers[part], chances[part]
-            )
-            return refused
 
-        in_threads(work, batch, threads)
-        return chances
+def led_by(first: int, order: Slots) -> Slots:
+    """The order with one candidate moved to the front."""
+    return np.concatenate(([first], order[order != first]))

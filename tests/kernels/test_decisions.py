@@ -86,7 +86,7 @@ def test_a_posterior_sample_is_its_formula(mode: str, d1: int, d2: int) -> None:
     again = decisions.sample_candidates(*candidates.rows, *state[:-1], np.full(6, 1e6), 5, 0, 9)
     assert_allclose(again, sample, atol=4 * sigma * 1e3)
     assert (again != values).all()
-    sampled = decisions.SAMPLING, *candidates.rows, *state, 5, 0, 9, np.empty(0)
+    sampled = decisions.SAMPLING, *candidates.rows, *state, 5, 0, 9
     best, mean, width, _ = decisions.choose_posterior(*sampled)
     means, widths = candidates.scores()
     assert best == expected
@@ -156,8 +156,7 @@ def test_learned_settings_are_used_once_there_are_any(mode: str) -> None:
     random = np.random.default_rng(3)
     x, z, slots = random.standard_normal((4, 3)), random.standard_normal((4, 2)), np.full(4, -1)
     blank = LearnedRidge(d1=3, d2=2).models[0].scoring
-    none = np.empty(0)
-    uniform = [decisions.choose_learned(decisions.SAMPLING, x, z, slots, *blank, 5, 0, t, none) for t in range(40)]
+    uniform = [decisions.choose_learned(decisions.SAMPLING, x, z, slots, *blank, 5, 0, t) for t in range(40)]
     assert {choice[0] for choice in uniform} == {0, 1, 2, 3}
     assert {choice[3] for choice in uniform} == {0.25}
     estimator = taught_estimator()
@@ -170,14 +169,14 @@ def test_learned_settings_are_used_once_there_are_any(mode: str) -> None:
     ):
         for t in range(5):
             wanted = decisions.choose_posterior(
-                rule, x, z, slots, arm_score, shared_score, 1.0, noise, np.empty(0), 5, 0, t, np.empty(0)
+                rule, x, z, slots, arm_score, shared_score, 1.0, noise, np.empty(0), 5, 0, t
             )
-            got = decisions.choose_learned(rule, x, z, slots, *model.scoring, 5, 0, t, np.empty(0))
+            got = decisions.choose_learned(rule, x, z, slots, *model.scoring, 5, 0, t)
             assert_allclose(got, wanted, rtol=1e-14)
     x[0, 0] = np.nan
     with np.errstate(all="ignore"):
-        for rule, chances in ((decisions.SAMPLING, np.empty(0)), (decisions.INFORMATION, np.empty(4))):
-            assert decisions.choose_learned(rule, x, z, slots, *model.scoring, 5, 0, 0, chances)[0] == -1
+        for rule in (decisions.SAMPLING, decisions.INFORMATION):
+            assert decisions.choose_learned(rule, x, z, slots, *model.scoring, 5, 0, 0)[0] == -1
 
 
 class Many:
@@ -197,8 +196,8 @@ class Many:
             self.slots = np.array([[0, 1, 2, -1]])
             self.rule = decisions.Rule(rule, Blocks(3, 2).learn().table, np.array([0.5, 0.1, 2.0, 5.0, 1.0]))
 
-    def decide(self, candidates: tuple[np.ndarray, ...], keyed: int, decision: int, chances: np.ndarray) -> Any:
-        return decisions.decide_filling(*self.rule, *candidates, 10, 7, keyed, decision, chances)
+    def decide(self, candidates: tuple[np.ndarray, ...], decision: int) -> Any:
+        return decisions.decide(*self.rule, *candidates, 10, 7, 0, decision)
 
     def rows(self, b: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         rows = np.flatnonzero(self.mask[b]) if len(self.shown) else np.arange(4)
@@ -221,7 +220,7 @@ def test_batches_are_single_decisions(mode: str, rule: int, kind: str, masked: b
     assert decisions.choose_batch(many.rule, *batch, 1, 4, *outcome) == -1
     for b in range(1, 4):
         rows, candidates = many.rows(b)
-        i, *wanted = many.decide(candidates, 0, 100 + b, np.empty(0))
+        i, *wanted = many.decide(candidates, 100 + b)
         assert outcome[0][b] == rows[i]
         assert_allclose([part[b] for part in outcome[1:]], wanted, rtol=1e-12)
     assert outcome[0][0] == outcome[0][4] == -1
@@ -233,24 +232,6 @@ def test_batches_are_single_decisions(mode: str, rule: int, kind: str, masked: b
     many.x[3] = np.nan
     with np.errstate(all="ignore"):
         assert decisions.choose_batch(many.rule, *batch, 0, 5, *outcome) == 3
-
-
-@pytest.mark.parametrize("kind", ["ridge", "learned"])
-def test_chances_by_information_are_those_of_the_choices(mode: str, kind: str) -> None:
-    """A choice has the probability that it says, and at most two are not 0."""
-    many = Many(decisions.INFORMATION, kind, False)
-    chances, numbers = np.full((5, 4), np.nan), np.arange(200, 205)
-    assert decisions.chances_batch(many.rule, many.x, many.z, many.slots[0], 7, random.KEYED, numbers, chances) == -1
-    assert_allclose(chances.sum(axis=1), 1.0, rtol=1e-12)
-    assert (np.count_nonzero(chances, axis=1) <= 2).all()
-    for b in range(5):
-        candidates, alone = many.rows(b)[1], np.empty(4)
-        i, _, _, chance = many.decide(candidates, random.KEYED, 200 + b, alone)
-        assert chances[b, i] == chance
-        assert_array_equal(alone, chances[b])
-    many.x[3] = np.nan
-    with np.errstate(all="ignore"):
-        assert decisions.chances_batch(many.rule, many.x, many.z, many.slots[0], 7, 0, numbers, chances) == 3
 
 
 @pytest.mark.parametrize("function", [decisions.place_drawn, decisions.place_drawn.py_func])

@@ -169,7 +169,7 @@ def test_the_model_drawn_decides(mode: str, rule: int) -> None:
     slots = np.array([estimator.slot(0), estimator.slot(1), -1])
     for t in range(6):
         model = estimator.models[memories.draw_model(estimator.weights, 9, 16, t)]
-        wanted = decisions.choose_learned(rule, x, z, slots, *model.scoring, 9, 16, t, np.empty(0))
+        wanted = decisions.choose_learned(rule, x, z, slots, *model.scoring, 9, 16, t)
         for models, weights in ((estimator.models, estimator.weights), ((model,), np.empty(0))):
             table = table_of([[*each.listed, weights] for each in models])
             code, settings = rule + decisions.LEARNED, np.ones(1)

@@ -10,8 +10,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits import HyIDS, HyThompson
-from hybandits.kernels import posterior_sampling
+from hybandits.kernels import posterior_sampling, random
+from hybandits.kernels.posterior_sampling import PAIRS
 from hybandits.testing import ARMS, Page
+from tests.support.blocks import Blocks
 from tests.support.oracle import Dense
 from tests.support.plain import plain
 
@@ -19,68 +21,110 @@ NOISE = 0.4
 
 
 class Posterior:
-    """A policy that has learned a few rows, five candidates, and their joint posterior by dense algebra."""
+    """A policy that has learned a few rows, one candidate of each arm, and their joint posterior by dense algebra."""
 
-    def __init__(self, seed: int, rows: int = 15) -> None:
-        self.policy = HyThompson(d1=4, d2=3, noise=NOISE, scale=1.0, seed=0)
-        dense, page = Dense(4, 3, ARMS, NOISE**2), Page(4, 3, seed)
+    def __init__(self, seed: int, rows: int = 15, d1: int = 4, d2: int = 3, n: int = 5) -> None:
+        self.policy, self.arms = HyThompson(d1=d1, d2=d2, noise=NOISE, scale=1.0, seed=0), list(range(n))
+        dense, random = Dense(d1, d2, self.arms, NOISE**2), np.random.default_rng(seed)
         for t in range(rows):
-            x, z = page.features(1)
-            row = ARMS[t % 4], x[0], z[0], page.reward(t % 4, x[0], z[0])
+            row = t % (n - 1), random.standard_normal(d1), random.standard_normal(d2), float(random.standard_normal())
             self.policy.learn(*row)
             dense.learn(*row)
-        self.x, self.z = page.features()
-        embedded = np.array([dense.embed(arm, self.x[i], self.z[i]) for i, arm in enumerate(ARMS)])
+        self.x, self.z = random.standard_normal((n, d1)), random.standard_normal((n, d2))
+        embedded = np.array([dense.embed(arm, self.x[arm], self.z[arm]) for arm in self.arms])
         self.mean = embedded @ dense.parameters
         self.covariance = NOISE**2 * embedded @ np.linalg.solve(dense.matrix, embedded.T)
 
     @property
     def arguments(self) -> tuple[Any, ...]:
         estimator = self.policy.estimator
-        slots = estimator.lookup(ARMS)
+        slots = estimator.lookup(self.arms)
         return self.x, self.z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, NOISE, np.empty(0)
 
     def count(self, apart: float, pairs: int, places: int, decision: int = 0) -> np.ndarray:
-        counts = np.empty((len(ARMS), places))
+        counts = np.empty((len(self.arms), places))
         posterior_sampling.count_places(*self.arguments, apart, 1, 0, decision, pairs, counts)
         return counts
+
+    def covariance_of_draws(self, among: Any) -> np.ndarray:
+        """A A', where the deviations of contenders are A times the normals: one column of A from each unit vector."""
+        d1, shared_score = self.x.shape[1], self.arguments[4]
+        size = len(posterior_sampling.normals_of(among)) // PAIRS
+        unit, columns = np.eye(PAIRS * (size // PAIRS + 1)), []
+        for first in range(0, size, PAIRS):
+            deviations = np.empty((len(among.left), 2 * PAIRS))
+            normals = np.ascontiguousarray(unit[:size, first : first + PAIRS]).reshape(-1)
+            posterior_sampling.draw_deviations(among, d1, shared_score, NOISE, normals, deviations)
+            assert_array_equal(deviations[:, PAIRS:], -deviations[:, :PAIRS])
+            columns.append(deviations[:, :PAIRS])
+        a = np.hstack(columns)
+        covariance: np.ndarray = a @ a.T
+        return covariance
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("apart", [0.5, 1.5, math.inf])
 def test_those_who_may_be_the_best_are_left(seed: int, apart: float) -> None:
     problem = Posterior(seed)
-    left, means, g, own, at = posterior_sampling.contenders(*problem.arguments, apart)
+    among = posterior_sampling.contenders(*problem.arguments, apart)
     best = int(problem.mean.argmax())
     variance = np.diag(problem.covariance) + problem.covariance[best, best] - 2 * problem.covariance[best]
     close = problem.mean[best] - problem.mean < apart * np.sqrt(variance) if apart < math.inf else np.full(5, True)
     close[best] = True
+    left = among.left
     assert_array_equal(left, np.flatnonzero(close))
-    assert left[at] == best
-    assert_allclose(means, problem.mean[left], rtol=1e-9, atol=1e-12)
-    assert_allclose(NOISE**2 * (g @ g.T + np.diag(own)), problem.covariance[np.ix_(left, left)], rtol=1e-9, atol=1e-12)
-    widths = [posterior_sampling.width_of(g[a], own[a]) for a in range(len(left))]
+    assert left[among.at] == best
+    assert_allclose(among.means, problem.mean[left], rtol=1e-9, atol=1e-12)
+    assert not among.by_theta
+    assert_allclose(problem.covariance_of_draws(among), problem.covariance[np.ix_(left, left)], rtol=1e-9, atol=1e-12)
+    widths = [posterior_sampling.width_of(among, a, 4, problem.arguments[4]) for a in range(len(left))]
     assert_allclose(widths, np.sqrt(np.diag(problem.covariance)[left]) / NOISE, rtol=1e-9)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("k", [3, 8])
-def test_draws_have_the_posterior_covariance(k: int) -> None:
-    """2,000 decisions of 64 draws; covariances within 6 standard errors of 64,000 pairs (false alarms below 1e-6)."""
+@pytest.mark.parametrize(("k", "d"), [(3, 4), (8, 4), (6, 10)])
+def test_factors_are_those_of_the_covariance(k: int, d: int) -> None:
     random = np.random.default_rng(k)
-    g = np.zeros((k, 4))
-    g[:, :4] = random.standard_normal((k, 4))
-    own = random.random(k)
-    sigma, n = 0.7, 2000
-    draws = np.empty((k, 0))
-    for decision in range(n):
-        deviations = np.empty((k, 2 * posterior_sampling.PAIRS))
-        posterior_sampling.draw_deviations(g, own, sigma, 1, 0, decision, deviations)
-        draws = np.hstack((draws, deviations[:, : posterior_sampling.PAIRS]))
-        assert_allclose(deviations[:, posterior_sampling.PAIRS :], -deviations[:, : posterior_sampling.PAIRS])
-    covariance = sigma**2 * (g @ g.T + np.diag(own))
-    error = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / draws.shape[1])
-    assert (np.abs(draws @ draws.T / draws.shape[1] - covariance) < 6 * error).all()
+    g, own = random.standard_normal((k, d)), random.random(k)
+    g[1], own[:2] = g[0], 0.0
+    factor, roots = posterior_sampling.joint_factor(np.hstack((g, np.zeros((k, -d % 4)))), own)
+    squares = np.diag(roots**2) if len(roots) else 0.0
+    assert_allclose(factor @ factor.T + squares, g @ g.T + np.diag(own), rtol=1e-9, atol=1e-9)
+    assert (len(roots) == k) == (k > d + 1)
+    assert_array_equal(factor[1, :1], factor[0, :1])
+
+
+@pytest.mark.parametrize(("d1", "n", "apart"), [(70, 90, 1e3), (67, 75, 4.0), (66, 12, 1e3), (6, 80, 1e3)])
+def test_draws_of_many_contenders_have_the_posterior_covariance(d1: int, n: int, apart: float) -> None:
+    """Theta is drawn first where there are more than 64 contenders and features; otherwise G is factorised."""
+    problem = Posterior(1, 150, d1, 1, n)
+    among = posterior_sampling.contenders(*problem.arguments, apart)
+    assert among.by_theta == (min(d1, n) > 64)
+    left = among.left
+    best = int(problem.mean.argmax())
+    variance = np.diag(problem.covariance) + problem.covariance[best, best] - 2 * problem.covariance[best]
+    assert set(left) >= set(np.flatnonzero(problem.mean[best] - problem.mean < apart * np.sqrt(variance)))
+    assert left[among.at] == best
+    assert_allclose(among.means, problem.mean[left], rtol=1e-9, atol=1e-12)
+    assert_allclose(problem.covariance_of_draws(among), problem.covariance[np.ix_(left, left)], rtol=1e-8, atol=1e-10)
+    width = posterior_sampling.width_of(among, among.at, d1, problem.arguments[4])
+    assert_allclose(NOISE * width, np.sqrt(problem.covariance[best, best]), rtol=1e-9)
+
+
+def test_products_with_normals(mode: str) -> None:
+    """L_0' xi and sigma (F xi + s eta), with sizes that are not multiples of four and more columns than one block."""
+    blocks, random = Blocks(70, 1).learn(), np.random.default_rng(0)
+    normals = random.standard_normal((76, PAIRS))
+    drawn = normals.copy()
+    posterior_sampling.draw_theta(blocks.shared_score, 70, drawn.reshape(-1))
+    root = blocks.triangle(blocks.shared_score, 70)
+    assert_allclose(drawn, np.vstack((root.T @ normals[:70], normals[70:])), rtol=1e-11, atol=1e-12)
+    factor, rows, roots = random.standard_normal((6, 70)), np.array([5, 0, 1, 3, 2]), random.random(5)
+    for given in (roots, roots[:0]):
+        deviations = np.empty((5, 2 * PAIRS))
+        posterior_sampling.deviate(factor, rows, given, 0.7, normals.reshape(-1), deviations)
+        own = given[:, None] * normals[70:75] if len(given) else 0.0
+        assert_allclose(deviations[:, :PAIRS], 0.7 * (factor[rows] @ normals[:70] + own), rtol=1e-11, atol=1e-12)
+        assert_array_equal(deviations[:, PAIRS:], -deviations[:, :PAIRS])
 
 
 def test_every_coordinate_of_the_lattice_takes_every_level_once() -> None:
@@ -117,10 +161,11 @@ def test_places_are_taken_as_often_as_in_the_posterior(rows: int) -> None:
 def test_shifts_are_random_and_do_not_favour_anyone() -> None:
     """The mean over 400 shifts of 20 draws each lies within 5 standard errors of 8,000 draws (false alarms 1e-5)."""
     problem = Posterior(7)
-    shares = np.mean([problem.count(5.0, 10, 1, decision) for decision in range(400)], axis=0)[:, 0] / 20
+    counts = np.array([problem.count(5.0, 10, 1, decision)[:, 0] for decision in range(400)])
+    shares = counts.mean(axis=0) / 20
     expected = problem.count(5.0, 50_000, 1)[:, 0] / 100_000
     assert (np.abs(shares - expected) < 5 * np.sqrt(expected * (1 - expected) / 8000) + 1e-3).all()
-    assert not np.array_equal(problem.count(5.0, 10, 1, 1), problem.count(5.0, 10, 1, 2))
+    assert len(np.unique(counts, axis=0)) > 1
 
 
 def test_what_is_not_known_of_a_candidate_makes_it_win_half_of_all_draws() -> None:
@@ -192,24 +237,44 @@ def test_the_best_mixture_is_that_of_the_text(seed: int, form: str) -> None:
     assert_allclose(rule(deviations, means, greedy), plain_mixture(deviations, means, greedy), rtol=1e-12)
 
 
-def test_a_choice_has_the_mean_width_and_chance_that_it_says() -> None:
-    """The two arms of the mixture, their estimates against the dense solve, and their frequencies over keys."""
-    noise, scale = 0.5, 1.0
+def test_a_choice_has_the_mean_and_width_of_its_arm_and_the_frequency_of_its_mixture() -> None:
+    """Estimates against the dense solve, and one decision's mixture, whose uniform number takes 50 values."""
+    noise, scale = 1.0, 1.0
     policy = HyIDS(d1=4, d2=3, noise=noise, scale=scale, seed=0)
     dense, page = Dense(4, 3, ARMS, (noise / scale) ** 2), Page(4, 3)
     mixed = 0
-    for _ in range(60):
+    numbers = (np.arange(50) + 0.5) / 50
+    for t in range(60):
         x, z = page.features(5)
-        chances = policy.propensities(x, z, ARMS)
-        assert chances.sum() == pytest.approx(1.0)
+        estimator, chances = policy.estimator, np.empty(5)
+        state = estimator.lookup(ARMS), estimator.arm_score, estimator.shared_score, estimator.ridge, noise, np.empty(0)
+        posterior_sampling.average_mixture(x, z, *state, 3, random.DECIDE, t, 1, chances)
         assert (chances > 0).sum() <= 2
+        picks = [
+            posterior_sampling.choose_by_information(x, z, *state, 3, random.DECIDE, t, u)[0] for u in numbers.tolist()
+        ]
+        assert_allclose(np.bincount(picks, minlength=5) / 50, chances, atol=1 / 50)
+        mixed += (chances > 0).sum() == 2
         choice = policy.choose(x, z, ARMS)
-        assert choice.propensity == chances[choice.index]
         row = dense.embed(choice.arm, x[choice.index], z[choice.index])
         assert_allclose(choice.mean, row @ dense.parameters, rtol=1e-9, atol=1e-12)
         assert_allclose(choice.width, np.sqrt(row @ np.linalg.solve(dense.matrix, row)), rtol=1e-9)
-        mixed += (chances > 0).sum() == 2
         reward = page.reward(choice.index, x[choice.index], z[choice.index])
         policy.learn(choice.arm, x[choice.index], z[choice.index], reward)
         dense.learn(choice.arm, x[choice.index], z[choice.index], reward)
     assert mixed > 5
+
+
+@pytest.mark.parametrize(("d1", "n"), [(4, 5), (66, 70)])
+def test_mixtures_are_averaged_over_independent_sets(d1: int, n: int) -> None:
+    """The sum over sets is that of sets drawn one by one; candidates beyond the contenders have probability 0."""
+    problem = Posterior(5, 6, d1, 1, n)
+    together, sets = np.empty(n), []
+    posterior_sampling.average_mixture(*problem.arguments, 9, random.ESTIMATE, 5, 6, together)
+    for s in range(6):
+        sets.append(np.empty(n))
+        purpose = random.ESTIMATE + random.PLACE * s
+        posterior_sampling.average_mixture(*problem.arguments, 9, purpose, 5, 1, sets[-1])
+    assert_allclose(together, np.mean(sets, axis=0), atol=1e-15)
+    assert together.sum() == pytest.approx(1.0)
+    assert len({one.tobytes() for one in sets}) > 1

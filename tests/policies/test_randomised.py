@@ -8,12 +8,10 @@ import pytest
 from hybandits import (
     EpsilonGreedy,
     Greedy,
-    HyIDS,
     HyRan,
     SupLinUCB,
     Uniform,
 )
-from hybandits.testing import ARMS, Page
 
 
 @pytest.mark.slow
@@ -58,16 +56,3 @@ def test_epsilon_greedy_bounds_and_what_it_wraps() -> None:
         EpsilonGreedy(Greedy(d1=1, d2=1), epsilon=1.5)
     with pytest.raises(TypeError, match="policy must be a policy such as Greedy"):
         EpsilonGreedy("greedy")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("key", [None, "event-3"])
-def test_the_propensity_is_the_one_announced_also_around_a_policy_that_draws(key: str | None) -> None:
-    policy = EpsilonGreedy(HyIDS(d1=3, d2=2, seed=0), epsilon=0.5, seed=1)
-    page = Page(3, 2)
-    for t in range(60):
-        x, z = page.features()
-        announced = policy.propensities(x, z, ARMS, key=None if key is None else (key, t))
-        choice = policy.choose(x, z, ARMS, key=None if key is None else (key, t))
-        assert choice.propensity == pytest.approx(announced[choice.index])
-        reward = page.reward(choice.index, x[choice.index], z[choice.index])
-        policy.learn(choice.arm, x[choice.index], z[choice.index], reward)
