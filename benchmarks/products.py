@@ -1,8 +1,8 @@
 """Products: worlds of raw columns, and how much of the possible gain `Bandit` makes of them by its default map.
 
-The score of a run is (earned - uniform) / (oracle - uniform), in expected rewards. Beside the default map stand a map made by hand
-by somebody who knows how the rewards come about, and scikit-learn's logistic regression with the ids of arms, refitted whenever
-its rows have grown by half, with epsilon-greedy. Rewards arrive some blocks of rounds after the choice.
+The score of a run is (earned - uniform) / (oracle - uniform), in expected rewards. Beside the default map stand a map
+made by hand by somebody who knows how the rewards come about, and scikit-learn's logistic regression with the ids of
+arms, refitted whenever its rows have grown by half, with epsilon-greedy. Some rewards arrive blocks of rounds later.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ class Product(NamedTuple):
     """Blocks after which rewards arrive."""
     noise: float = 0.5
     """The standard deviation of rewards that are no clicks."""
-    settings: dict[str, Any] = {}
 
 
 def logistic(logits: FloatArray) -> FloatArray:
@@ -65,7 +64,7 @@ def _dicts(**columns: Any) -> Rows:
 class _Catalogue:
     """Articles of which some are replaced from time to time."""
 
-    def __init__(self, random: np.random.Generator, size: int, draw: Callable[[int], dict[str, FloatArray]]) -> None:
+    def __init__(self, random: np.random.Generator, size: int, draw: Callable[[int], dict[str, Any]]) -> None:
         self._random, self._draw, self._made = random, draw, size
         self.columns = draw(size)
         self.ids = np.arange(size)
@@ -85,7 +84,7 @@ class _Catalogue:
 
 
 def shop(rate: float, *, arms: int, shown: int, replaced: int, own: float) -> Callable[..., Iterator[Block]]:
-    """Articles come and go; the best price depends on age, the topic on the country, and the effect of price is curved."""
+    """Articles come and go; the best price depends on age, the topic on the country, and price has a curved effect."""
 
     def blocks(random: np.random.Generator, count: int) -> Iterator[Block]:
         countries, topics, brands = 5, 6, 8
@@ -93,7 +92,7 @@ def shop(rate: float, *, arms: int, shown: int, replaced: int, own: float) -> Ca
         brand_effect, device_effect = 0.4 * random.standard_normal(brands), 0.4 * random.standard_normal((3, topics))
         slope = 0.5 * random.choice([-1.0, 1.0])
 
-        def draw(n: int) -> dict[str, FloatArray]:
+        def draw(n: int) -> dict[str, Any]:
             return {
                 "price": random.gamma(3.0, 10.0, n), "topic": random.integers(topics, size=n),
                 "brand": random.integers(brands, size=n), "new": random.random(n) < 0.3,
@@ -115,7 +114,7 @@ def shop(rate: float, *, arms: int, shown: int, replaced: int, own: float) -> Ca
             )  # fmt: skip
             words = {"country": np.char.add("c", country.astype(str)), "device": np.char.add("d", device.astype(str))}
             users = _dicts(age=age, **words)
-            plain = {"topic": np.char.add("t", a["topic"].astype(str)), "brand": np.char.add("b", a["brand"].astype(str))}
+            plain = {name: np.char.add(name[0], a[name].astype(str)) for name in ("topic", "brand")}
             listed = _dicts(price=a["price"], **plain, new=a["new"])
             by_hand = _dicts(price=a["price"], bump=bump, **plain, new=a["new"])
             means = logistic(np.log(rate / (1 - rate)) - 0.3 + effect)
@@ -155,7 +154,7 @@ def many_arms(arms: int, shown: int, own: float) -> Callable[..., Iterator[Block
     def blocks(random: np.random.Generator, count: int) -> Iterator[Block]:
         weights, main = 0.5 * random.standard_normal((4, 4)), 0.5 * random.standard_normal(4)
 
-        def draw(n: int) -> dict[str, FloatArray]:
+        def draw(n: int) -> dict[str, Any]:
             return {"v": random.standard_normal((n, 4)), "own": own * random.standard_normal(n)}
 
         catalogue = _Catalogue(random, arms, draw)
@@ -178,7 +177,7 @@ def tastes(arms: int, shown: int) -> Callable[..., Iterator[Block]]:
         tag_effect = random.standard_normal((3, 4))
         names = np.array(["fun", "fear", "love", "war"])
 
-        def draw(n: int) -> dict[str, FloatArray]:
+        def draw(n: int) -> dict[str, Any]:
             return {"v": random.standard_normal((n, 5)), "tags": random.random((n, 4)) < 0.35}
 
         catalogue = _Catalogue(random, arms, draw)
@@ -210,7 +209,7 @@ def wide(levels: int, arms: int, shown: int) -> Callable[..., Iterator[Block]]:
         left, right = random.standard_normal((levels, 2)), random.standard_normal((levels, 2))
         level_effect = 0.4 * random.standard_normal(levels)
 
-        def draw(n: int) -> dict[str, FloatArray]:
+        def draw(n: int) -> dict[str, Any]:
             return {"brand": random.integers(levels, size=n), "price": random.gamma(3.0, 10.0, n)}
 
         catalogue = _Catalogue(random, arms, draw)
@@ -219,7 +218,8 @@ def wide(levels: int, arms: int, shown: int) -> Callable[..., Iterator[Block]]:
             ids, a = catalogue.shown(shown)
             effect = 0.6 * left[city] @ right[a["brand"]].T + level_effect[a["brand"]] - 0.02 * (a["price"] - 30.0)
             users = _dicts(city=np.char.add("c", city.astype(str)))
-            listed = dict(zip(ids, _dicts(brand=np.char.add("b", a["brand"].astype(str)), price=a["price"]), strict=True))
+            brand = np.char.add("b", a["brand"].astype(str))
+            listed = dict(zip(ids, _dicts(brand=brand, price=a["price"]), strict=True))
             yield Block(users, listed, logistic(-1.5 + effect), users, listed)
 
     return blocks
@@ -246,13 +246,13 @@ class Contender(Protocol):
 
 
 class Ours:
-    """A `Bandit`."""
+    """A `Bandit`, by default or by hand."""
 
     def __init__(self, block: Block, by_hand: bool, product: Product, seed: int, **settings: Any) -> None:
         users, arms = (block.hand_users, block.hand_arms) if by_hand else (block.users, block.arms)
-        given = product.hand if by_hand else {}
+        self.by_hand, given = by_hand, product.hand if by_hand else {}
         arm = list(arms.values()) if next(iter(arms.values())) else None
-        self.bandit = Bandit(user=users, arm=arm, seed=seed, **{**product.settings, **given, **settings})
+        self.bandit = Bandit(user=users, arm=arm, seed=seed, **{**given, **settings})
 
     def choose(self, users: Rows, arms: dict[str, dict[str, Any]]) -> tuple[list[int], Sequence[Any]]:
         choices = self.bandit.choose_batch(users, arms)
@@ -326,7 +326,7 @@ def score(product: Product, make: Callable[[Block], Contender], *, seed: int, ro
     contender: Contender | None = None
     for block in product.blocks(np.random.default_rng([seed, 0]), rounds // BLOCK):
         contender = make(block) if contender is None else contender
-        by_hand = isinstance(contender, Ours) and "by hand" in getattr(contender, "word", "")
+        by_hand = isinstance(contender, Ours) and contender.by_hand
         users, arms = (block.hand_users, block.hand_arms) if by_hand else (block.users, block.arms)
         picks, receipts = contender.choose(users, arms)
         means = block.means[np.arange(BLOCK), picks]
@@ -344,14 +344,9 @@ def score(product: Product, make: Callable[[Block], Contender], *, seed: int, ro
 def contenders(product: Product, seed: int) -> dict[str, Callable[[Block], Contender]]:
     """All contenders by name."""
 
-    def by_hand(block: Block) -> Contender:
-        ours = Ours(block, True, product, seed)
-        ours.word = "by hand"  # type: ignore[attr-defined]
-        return ours
-
     return {
         "default": lambda block: Ours(block, False, product, seed),
-        "by hand": by_hand,
+        "by hand": lambda block: Ours(block, True, product, seed),
         "logistic": lambda block: Logistic(block, product, seed),
     }
 
@@ -373,8 +368,9 @@ def main() -> None:
             for seed in range(given.seed, given.seed + given.runs):
                 begun = time.perf_counter()
                 result = score(product, contenders(product, seed)[name], seed=seed, rounds=given.rounds)
-                row = {"product": product.name, "contender": name, "seed": seed, "rounds": given.rounds}
-                print(json.dumps({**row, "score": round(result, 4), "s": round(time.perf_counter() - begun, 1)}), flush=True)
+                row: dict[str, Any] = {"product": product.name, "contender": name, "seed": seed, "rounds": given.rounds}
+                row |= {"score": round(result, 4), "seconds": round(time.perf_counter() - begun, 1)}
+                print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self, TypeVar
@@ -31,6 +32,12 @@ FIRST_ROWS = 2000
 
 GROWTH = 4
 """The map is learned again whenever there are so many times as many rows, until all first rows are there."""
+
+LATER = 5
+"""If arms have too few rewards by then, the map is learned once more when there are so many times as many rows."""
+
+PER_ARM = 6.0
+"""The rewards per arm, as `is_known_by_arm` counts them, from which the user's columns may stand in z."""
 
 KIND = "Bandit"
 """The class in the header of a file."""
@@ -437,6 +444,8 @@ class Bandit:
         stage = 0 if self.fixed else self._stage(len(self._arms) + n)
         if stage > self._map_rows:
             self._learn_again(stage, ids, raw, values)
+            if not self.fixed and (stage := self._stage(len(self._arms))) > self._map_rows:
+                self._learn_again(stage, [], {what: {name: [] for name in raw[what]} for what in NAMES}, values[:0])
             return
         self._learn_rows(self.features, self.policy, ids, raw, values, noted)
         self.features.count(noted)
@@ -445,31 +454,38 @@ class Bandit:
 
     def _learn_again(self, stage: int, ids: list[Hashable], raw: Raw, values: FloatArray) -> None:
         """Learn the map from the first `stage` rows, and all rows through it."""
-        for what in NAMES:
-            self.features.encoded(what, raw[what], len(ids), [])  # wrong values are refused with their rows
-        ids = [*self._arms, *ids]
+        new, ids = ids, [*self._arms, *ids]
+        self._check(self.features, raw, len(new))
         rows = {what: {name: [*each, *raw[what][name]] for name, each in self._rows[what].items()} for what in NAMES}
-        first = {what: {name: each[:stage] for name, each in side.items()} for what, side in rows.items()}
-        features = self._declared.learn_raw(first, strict=False)
-        policy = self._policy_for(features)
-        policy.notes = self.policy.notes
-        policy.number_decisions(self.policy.decision_numbers(0)[1])
-        policy.admit(self.policy.arms)
-        noted: Notes = []
         rewards = np.concatenate([np.array(self._rewards), values])
-        self._learn_rows(features, policy, ids, rows, rewards, noted)
+        first = {what: {name: each[:stage] for name, each in side.items()} for what, side in rows.items()}
+        noted: Notes = []
+        features, policy, held = self._best_map(ids[:stage], first, rewards[:stage], noted)
+        rest = {what: {name: each[stage:] for name, each in side.items()} for what, side in rows.items()}
+        if len(ids) > stage:
+            self._check(features, raw, len(new))
+            self._learn_rows(features, policy, ids[stage:], rest, rewards[stage:], noted)
         for arm in dict.fromkeys(ids):
             if is_forgotten(arm):
                 policy.forget(arm)
+        policy.notes = self.policy.notes
+        policy.number_decisions(self.policy.decision_numbers(0)[1])
+        policy.admit(self.policy.arms)
         features.count(noted)
         self.features, self.policy, self._map_rows = features, policy, stage
-        self.fixed = stage == self.first_rows
-        features.strict = self._declared.strict and self.fixed
+        self.fixed = stage == self.first_rows * LATER or (stage == self.first_rows and not held)
+        features.strict = self._declared.strict and stage >= self.first_rows
         self._arms, self._rewards, self._rows = [], [], {what: {name: [] for name in rows[what]} for what in NAMES}
         if not self.fixed:
             self._keep(ids, rows, rewards)
         elif features.remarks:
             checks.warn(f"the map from columns is fixed after {stage} rows; {'; '.join(features.remarks)}")
+
+    @staticmethod
+    def _check(features: Features, raw: Raw, n: int) -> None:
+        """Refuse wrong values of a batch by their rows in it, before rows that were kept are put in front."""
+        for what in NAMES:
+            features.encoded(what, raw[what], n, [])
 
     @staticmethod
     def _learn_rows(
@@ -478,10 +494,34 @@ class Bandit:
         u, v, p = (features.encoded(what, raw[what], len(ids), noted) for what in NAMES)
         policy.learn_batch(ids, *features.of_rows(u, v, p), rewards)
 
+    def _best_map(
+        self, ids: list[Hashable], raw: Raw, rewards: FloatArray, noted: Notes
+    ) -> tuple[Features, Policy, bool]:
+        """The map from some rows, a policy that has learned them, and whether arms have too few rewards to be sure.
+
+        Unless `own` is given, the user's columns stand in z if arms have rewards enough and the evidence is for it.
+        """
+        features, held = self._declared.learn_raw(raw, strict=False), False
+        options = [features]
+        if features.own is None and features.user:
+            held = not is_known_by_arm(ids, rewards)
+            options = [features.with_own(["1"]), *options[held:]]
+        best: tuple[float, Features, Policy] | None = None
+        for option in options:
+            policy = self._policy_for(option)
+            noted.clear()
+            self._learn_rows(option, policy, ids, raw, rewards, noted)
+            value = criterion(policy, option) if len(options) > 1 else 0.0
+            if best is None or value > best[0]:
+                best = value, option, policy
+        assert best is not None
+        return best[1], best[2], held
+
     def _stage(self, rows: int) -> int:
-        """The last number of rows, at most so many, at which the map is learned."""
+        """The next number of rows, at most so many, at which the map is learned."""
         if rows >= self.first_rows:
-            return self.first_rows
+            last = self._map_rows >= self.first_rows and rows >= self.first_rows * LATER
+            return self.first_rows * (LATER if last else 1)
         stage = 1
         while stage * GROWTH <= rows:
             stage *= GROWTH
@@ -617,6 +657,25 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     return value
+
+
+def is_known_by_arm(arms: Sequence[Hashable], rewards: FloatArray) -> bool:
+    """Return whether arms have rewards enough to tell how each suits different users.
+
+    Rewards count as 3 n (second moment)^2 / (fourth moment) around their mean: all of them if they are normally
+    distributed, and about three times the number of clicks where these are rare.
+    """
+    squares = (rewards - rewards.mean()) ** 2
+    if not squares.any():
+        return False
+    return bool(3.0 * squares.sum() ** 2 / (squares**2).sum() >= PER_ARM * len(set(arms)))
+
+
+def criterion(policy: Policy, features: Features) -> float:
+    """The evidence for a map, less the penalty of the Bayesian information criterion for its scales in z."""
+    learned = policy.learned
+    scales = len(np.unique(features.groups[1]))
+    return 0.0 if learned is None else learned.evidence - 0.5 * scales * math.log(policy.rounds)
 
 
 def is_forgotten(arm: Hashable) -> bool:

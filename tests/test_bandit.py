@@ -253,7 +253,7 @@ def test_threads_lose_nothing() -> None:
 
     def work(seed: int) -> None:
         for user in users(40, seed):
-            bandit.learn(bandit.choose(user).receipt, reward=1.0)
+            bandit.learn(bandit.choose(user).receipt, reward=user["age"])
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
     for thread in threads:
@@ -285,7 +285,7 @@ def test_every_kind_of_column() -> None:
     )
     random = np.random.default_rng(0)
     arms = {f"a{i}": {"new": i % 2 == 0, "tags": ["x", "y"][: i % 3], "look": random.random(3)} for i in range(4)}
-    for i in range(40):
+    for i in range(160):
         user = {
             "member": bool(i % 2),
             "likes": {"x"} if i % 3 else None,
@@ -294,10 +294,10 @@ def test_every_kind_of_column() -> None:
         choice = bandit.choose(user, arms, [{"km": float(km)} for km in random.random(4)])
         bandit.learn(choice.receipt, reward=float(choice.index))
     assert bandit.fixed
-    assert "user.likes=missing" in bandit.features.names_z
+    assert "user.likes=missing" in bandit.features.names_x
     assert "user.taste[1]*arm.look[2]" in bandit.features.names_x
     assert "pair.km" in bandit.features.names_x
-    assert bandit.features.fallbacks["user.taste", "missing"] >= 10
+    assert bandit.features.fallbacks["user.taste", "missing"] >= 40
     again = bandit.copy()
     pairs = [{"km": float(km)} for km in range(4)]
     assert_array_equal(again.predict(user, arms, pairs).mean, bandit.predict(user, arms, pairs).mean)
@@ -322,9 +322,41 @@ def test_constant_and_repeated_columns_are_noticed_once() -> None:
         bandit.learn_batch(["a"] * 40, rows, rewards, columns=columns)
     assert len(seen) == 1
     bandit.learn_batch(["a"] * 40, rows, rewards, columns=columns)
-    assert not [name for name in bandit.features.names_x if "months" in name or "planet" in name]
+    assert not [name for name in bandit.features.names_x if "months" in name or ("planet" in name and "*" in name)]
     assert "user.months" not in bandit.features.names_z
     assert "note: user.months is the same as user.age" in bandit.features.summary()
+
+
+def played(arms: int, rows: int, sizes: float, rate: float | None = None, seed: int = 0) -> Bandit:
+    """A bandit taught on arms of which each suits other users (by `sizes`), normal rewards or clicks."""
+    random = np.random.default_rng(seed)
+    own = sizes * random.standard_normal(arms)
+    bandit = Bandit(user={"a": "number"}, arm={"v": "number"}, first_rows=250, seed=0)
+    a, arm = random.standard_normal(rows), random.integers(arms, size=rows)
+    means = own[arm] * a
+    rewards = means + random.standard_normal(rows)
+    if rate is not None:
+        rewards = (random.random(rows) < rate).astype(float)
+    columns = [{"v": float(np.sin(i))} for i in arm.tolist()]
+    bandit.learn_batch([f"a{i}" for i in arm], [{"a": each} for each in a.tolist()], rewards, columns=columns)
+    return bandit
+
+
+def test_the_columns_of_users_stand_in_z_where_arms_have_rewards_enough_and_the_evidence_is_for_it() -> None:
+    few = played(6, 250, 1.0)
+    assert few.fixed
+    assert few.features.names_z == ["constant", "user.a", "user.a~1", "user.a~2", "user.a~3", "user.a~4"]
+    alike = played(6, 250, 0.0)
+    assert alike.fixed
+    assert alike.features.names_z == ["constant"]
+    assert "user.a" in alike.features.names_x
+    many, rare = played(60, 250, 1.5), played(6, 250, 1.0, rate=0.02)
+    for bandit in (many, rare):
+        assert not bandit.fixed
+        assert bandit.features.names_z == ["constant"]
+    later = played(60, 1300, 1.5)
+    assert later.fixed
+    assert "user.a" in later.features.names_z
 
 
 @pytest.mark.parametrize(
@@ -336,7 +368,7 @@ def test_constant_and_repeated_columns_are_noticed_once() -> None:
         ({"interactions": [("age",)]}, "interactions must be pairs of names"),
         ({"interactions": [("age", "country")]}, "name one feature of the user and one of an arm"),
         ({"own": ["agee"]}, r"own names 'agee' \(did you mean age\?\)"),
-        ({"limit": 1}, "above limit=1: raise the limit"),
+        ({"limit": 1}, "above limit=1: raise it"),
     ],
 )
 def test_wrong_settings(settings: dict[str, Any], message: str) -> None:

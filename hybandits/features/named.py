@@ -348,26 +348,18 @@ class Features:
 
     def _chosen_x(self) -> tuple[list[Family], dict[Family, int]]:
         """The families of x, and the columns that are shared by the products of those that are hashed."""
-        mains = [
-            Family(ONE, part)
-            for side in (self._arm, self._pair)
-            for name, parts in side.parts.items()
-            for part in parts
-            if "same" not in self.idle.get(f"{side.what}.{name}", "")
-        ]
-        straight: list[Family] = []
-        curved: list[Family] = []
-        for user, candidate in self._pairs():
-            for a in user:
-                for b in candidate:
-                    if not (a.curved and b.curved):
-                        (curved if a.curved or b.curved else straight).append(Family(a, b))
+        mains = [Family(ONE, part) for side in (self._arm, self._pair) for part in self._present(side)]
+        if self.own is not None:  # what users have in common cancels, but explains rewards
+            named = {name for word in self.own if word != "1" for name in self._parts(word, self._sides, "own")}
+            mains += [Family(part, ONE) for part in self._present(self._user) if part not in named]
+        pairs = [(user, other) for users, others in self._pairs() for user in users for other in others]
+        straight = [Family(user, other) for user, other in pairs if not (user.curved or other.curved)]
         chosen = [Family(ONE, ONE), *mains]
         left = self.limit - sum(family.size for family in chosen)
         if left < 0:
             raise ValueError(
-                f"the columns of arms and pairs alone give d1={self.limit - left}, above limit={self.limit}: raise the "
-                "limit, or declare fewer values"
+                f"the columns without any products give d1={self.limit - left}, above limit={self.limit}: raise it, or "
+                "declare fewer values"
             )
         large: list[Family] = []
         for family in sorted(straight, key=lambda each: each.size):
@@ -385,13 +377,14 @@ class Features:
                 self.remarks.append(f"{family.name} is hashed: {family.size} products share {share} columns")
             else:
                 self.remarks.append(f"{family.name} is left out: its {family.size} products exceed limit={self.limit}")
-        for family in sorted(curved, key=lambda each: each.size):
-            if family.size <= left:
-                chosen.append(family)
-                left -= family.size
-            else:
-                self.remarks.append(f"{family.name} is left out: its {family.size} products exceed limit={self.limit}")
         return [*chosen, *buckets], buckets
+
+    def _present(self, side: _Side) -> list[Part]:
+        """The parts of a side's features, without those that are the same as another."""
+        idle = self.idle
+        return [
+            p for name, parts in side.parts.items() if "same" not in idle.get(f"{side.what}.{name}", "") for p in parts
+        ]
 
     def _pairs(self) -> list[tuple[list[Part], list[Part]]]:
         """The parts of the two features of every interaction."""
@@ -422,12 +415,7 @@ class Features:
     def _chosen_z(self, d1: int) -> list[Family]:
         """The families of z: the constant, then features from the smallest as long as a block is small enough."""
         if self.own is None:
-            parts = [
-                part
-                for name, each in self._user.parts.items()
-                for part in each
-                if "same" not in self.idle.get(f"user.{name}", "")
-            ]
+            parts = self._present(self._user)
         else:
             parts = [part for word in self.own if word != "1" for part in self._parts(word, self._sides, "own")]
         families = [Family(part, ONE) if part.side == "user" else Family(ONE, part) for part in parts]
@@ -483,6 +471,11 @@ class Features:
                     idle[f"{what}.{name}"] = f"the same as {what}.{same[0]}"
                 seen[name] = block
         return type(self)(**{**self._declaration(), "strict": strict}, **sides, idle=idle)  # type: ignore[arg-type]
+
+    def with_own(self, own: Sequence[str] | None) -> Self:
+        """Return the same features with other columns in z."""
+        sides: dict[str, Any] = {side.what: side.features for side in self._sides}
+        return type(self)(**{**self._declaration(), "own": own}, **sides, idle=self.idle)
 
     def _declaration(self) -> dict[str, Any]:
         """The arguments of the constructor, except for the sides."""
