@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 from hybandits.foundation import checks
@@ -21,7 +22,7 @@ Work = Callable[[Any, Report], Any]
 """work(task, report): the function that is called with every task."""
 
 Progress = Callable[[int, int], None]
-"""progress(number of the task, amount): called by the engine with the amount of a task done so far."""
+"""progress(number of the task, amount): called by the engine with the amount of a task done since the last call."""
 
 TRIES = 3
 """The number of times that Ray starts a task whose workers keep dying."""
@@ -68,14 +69,8 @@ class SerialEngine:
     """
 
     def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Generator[tuple[int, Any], None, None]:
-        done = [0] * len(tasks)
         for i, task in enumerate(tasks):
-
-            def report(amount: int, i: int = i) -> None:
-                done[i] += amount
-                progress(i, done[i])
-
-            yield i, work(task, report)
+            yield i, work(task, partial(progress, i))
 
 
 class ProcessEngine:
@@ -93,6 +88,7 @@ class ProcessEngine:
         context = multiprocessing.get_context("spawn")
         # Without a lock, which a killed worker might never release: every counter has one writer.
         counters: Any = context.Array("q", len(tasks), lock=False)
+        reported = [0] * len(tasks)
         others = set(multiprocessing.active_children())
         size = max(1, min(self.workers, len(tasks)))
         with _environment(ONE_THREAD):
@@ -103,7 +99,9 @@ class ProcessEngine:
                 while futures:
                     done, _ = wait(futures, timeout=0.2, return_when=FIRST_COMPLETED)
                     for i in futures.values():
-                        progress(i, counters[i])
+                        amount = counters[i] - reported[i]
+                        reported[i] += amount
+                        progress(i, amount)
                     for future in done:
                         yield futures.pop(future), future.result()
             except BrokenProcessPool:
@@ -241,6 +239,5 @@ def _folders_of_modules() -> list[str]:
 
 
 def _call_and_count(work: Work, task: Any) -> tuple[Any, int]:
-    """Run the work in a Ray worker; its result, and how much was done."""
     amounts: list[int] = []
     return work(task, amounts.append), sum(amounts)

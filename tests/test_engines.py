@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hybandits import engines
 from hybandits.engines import Engine, EngineError, ProcessEngine, Ray, SerialEngine
 from tests.support.work import (
     children,
@@ -31,25 +32,24 @@ ENGINES: dict[str, Callable[[], Engine]] = {
     "serial": SerialEngine,
     "one process": lambda: ProcessEngine(1),
     "two processes": lambda: ProcessEngine(2),
-    "ray": lambda: Ray(2),
 }
 ONE = pytest.param("one process", marks=pytest.mark.slow)
 TWO = pytest.param("two processes", marks=pytest.mark.slow)
-RAY = pytest.param("ray", marks=[pytest.mark.xdist_group("ray"), pytest.mark.slow])
-ALL = ["serial", ONE, TWO, RAY]
+ALL = ["serial", ONE, TWO]
 
 
 def test_the_serial_engine_reports_every_step_of_every_task() -> None:
     calls: list[tuple[int, int]] = []
     assert dict(SerialEngine().map(square, [1, 5], lambda i, amount: calls.append((i, amount)))) == {0: 1, 1: 25}
-    assert calls == [(0, 1), (0, 2), (0, 3), (1, 5), (1, 10), (1, 15)]
+    assert calls == [(0, 1), (0, 1), (0, 1), (1, 5), (1, 5), (1, 5)]
 
 
 @pytest.mark.slow
 def test_processes_report_progress_while_a_task_runs() -> None:
     amounts: list[int] = []
     assert dict(ProcessEngine(2).map(slowly, [7], lambda i, amount: amounts.append(amount))) == {0: 7}
-    assert {1, 2, 3} & set(amounts)
+    assert sum(amounts) == 5
+    assert 5 not in amounts
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -58,26 +58,36 @@ def test_every_task_is_done(name: str) -> None:
     assert dict(ENGINES[name]().map(square, [], ignore)) == {}
 
 
-@pytest.mark.parametrize("name", [TWO, RAY])
-def test_workers_are_held_to_one_thread(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_workers_are_held_to_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
     names = ["OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"]
-    assert dict(ENGINES[name]().map(variable, names, ignore)) == {0: "1", 1: "1"}
+    assert dict(ProcessEngine(2).map(variable, names, ignore)) == {0: "1", 1: "1"}
     assert os.environ["OPENBLAS_NUM_THREADS"] == "2"
+
+
+@pytest.mark.slow
+def test_workers_that_die_end_the_run_with_a_remedy() -> None:
+    with pytest.raises(EngineError, match=r"a worker process died.*--workers 1"):
+        list(ProcessEngine(1).map(die, [0], ignore))
 
 
 @pytest.mark.xdist_group("ray")
 @pytest.mark.slow
-def test_a_worker_of_ray_that_dies_costs_a_try(tmp_path: Path) -> None:
+def test_tasks_on_a_cluster_of_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster that runs already is used and left running; a worker that dies costs a try, until none is left."""
+    import ray
+
+    assert dict(Ray().map(variable, ["OPENBLAS_NUM_THREADS"], ignore)) == {0: "1"}, "the cluster itself has 2"
     tasks = [(tmp_path, i) for i in range(5)]
     assert dict(Ray(2).map(die_once, tasks, ignore)) == {i: i for i in range(5)}
     assert (tmp_path / "died").exists()
-
-
-@pytest.mark.parametrize("name", [ONE, RAY])
-def test_workers_that_die_end_the_run_with_a_remedy(name: str) -> None:
-    with pytest.raises(EngineError, match=r"worker.* died.*--workers 1"):
-        list(ENGINES[name]().map(die, [0], ignore))
+    with pytest.raises(ValueError, match="no good: 0"):
+        list(Ray(2).map(fail, [0], ignore))
+    monkeypatch.setattr(engines, "TRIES", 1)
+    with pytest.raises(EngineError, match=r"Ray workers died 1 times.*--workers 1"):
+        list(Ray(2).map(die, [0], ignore))
+    assert ray.is_initialized()
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -132,12 +142,3 @@ def test_without_ray_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "ray", None)  # importing it raises ImportError
     with pytest.raises(EngineError, match=r"run pip install '\.\[ray\]' in a checkout"):
         list(Ray().map(square, [1], ignore))
-
-
-@pytest.mark.xdist_group("ray")
-@pytest.mark.slow
-def test_a_cluster_that_runs_already_is_used_and_left_running() -> None:
-    import ray
-
-    assert dict(Ray().map(square, [2, 3], ignore)) == {0: 4, 1: 9}
-    assert ray.is_initialized()

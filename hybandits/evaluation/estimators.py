@@ -100,7 +100,7 @@ class BlockSums:
         return cls(sums, np.zeros(arms), np.zeros(arms, np.int64), np.zeros((folds, *features)))
 
     def add(self, blocks: slice, other: BlockSums) -> None:
-        """Add the sums of other rounds, which lie in these blocks."""
+        """Add the sums of other rounds, which are in these blocks."""
         self.sums[blocks] += other.sums
         self.mass += other.mass
         self.eligible += other.eligible

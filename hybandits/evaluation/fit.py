@@ -22,7 +22,6 @@ from hybandits.evaluation.parts import Part, in_order, parts_of, round_range
 from hybandits.evaluation.view import View, view_of
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
-from hybandits.kernels.features import fill
 from hybandits.logs.store import Batch, LogError
 from hybandits.policies.base import Policy, RidgePolicy
 
@@ -71,7 +70,9 @@ class Statistics:
 
     def merge(self, other: PackedStatistics) -> None:
         """Add the statistics of other rounds of the same view."""
-        fold_triangles(other.groups, other.triangles, self.triangles)
+        for g, triangle in zip(other.groups, other.triangles, strict=True):
+            for row in triangle.copy():
+                rotate(row, self.triangles[g])
         if len(other.groups):
             self._add_moments(int(other.counts.sum()), other.reward_mean, other.reward_spread)
         self.counts[other.groups] += other.counts
@@ -88,27 +89,22 @@ class Statistics:
 
     def rows(self) -> Summary:
         """Rows with the same least squares problem as all rounds; their number does not grow with the rounds."""
-        view = self.view
-        groups = np.flatnonzero(self.counts)
+        view, groups = self.view, np.flatnonzero(self.counts)
         size = view.map.user_and_pair + 2
-        n = len(groups) * size
-        x, z, reward = np.zeros((n, view.d1)), np.zeros((n, view.d2)), np.zeros(n)
-        unfold(view.map.code, view.map.user, groups, self.triangles, view.group_vector, view.vectors, x, z, reward)
-        return Summary(np.repeat(view.group_arm[groups], size), x, z, reward)
+        rows = self.triangles[groups].reshape(-1, size)
+        x, z = view.features(rows[:, :-2], rows[:, -2], np.repeat(view.group_vector[groups], size))
+        return Summary(np.repeat(view.group_arm[groups], size), x, z, rows[:, -1])
 
     def moments(self) -> Moments:
         """Counts and sums of features and moments of rewards, which do not follow from `rows`.
 
-        `fill` of the counts of u and p and of v != 0 gives the counts of x and z, and `fill` of sums gives their sums.
+        Features of the counts of u and p and of v != 0 are the counts of x and z, and features of sums are their sums.
         """
-        view, groups = self.view, np.flatnonzero(self.counts)
-        code, du, m = view.map.code, view.map.user, view.map.user_and_pair
+        view, groups, m = self.view, np.flatnonzero(self.counts), self.view.map.user_and_pair
 
         def total(known: FloatArray, vectors: FloatArray) -> FloatArray:
-            x, z = np.zeros((len(groups), view.d1)), np.zeros((len(groups), view.d2))
-            for i, g in enumerate(groups):
-                v = vectors[view.group_vector[g]]
-                fill(code, known[i, :du], known[i, du:], v, float(self.counts[g]), x[i], z[i])
+            counts = self.counts[groups].astype(float)
+            x, z = view.features(known, counts, view.group_vector[groups], vectors)
             return np.concatenate([x.sum(axis=0), z.sum(axis=0)])
 
         seen = total(self.seen[groups].astype(float), (view.vectors != 0).astype(float))
@@ -160,7 +156,7 @@ def rotate(row, triangle):  # type: ignore[no-untyped-def]
             continue
         a = triangle[k, k]
         h = math.sqrt(a * a + b * b)
-        if h == 0.0:  # squares too small to be told from 0
+        if h == 0.0:  # squares that underflow to 0
             continue
         c = a / h
         s = b / h
@@ -187,31 +183,6 @@ def rotate_rounds(user, reward, groups, triangles, counts, seen):  # type: ignor
             row[du + 1] = reward[t]
             rotate(row, triangles[g])
             counts[g] += 1
-
-
-@kernel
-def fold_triangles(groups, others, triangles):  # type: ignore[no-untyped-def]
-    """Rotate the rows of other triangles into those of the same groups."""
-    m = triangles.shape[1]
-    row = np.empty(m)
-    for i in range(groups.shape[0]):
-        for k in range(m):
-            for j in range(m):
-                row[j] = others[i, k, j]
-            rotate(row, triangles[groups[i]])
-
-
-@kernel
-def unfold(code, du, groups, triangles, group_vector, vectors, x, z, reward):  # type: ignore[no-untyped-def]
-    """Write row (u, p, c, r) of every triangle as a row of the model: features `fill`(u, p, v), c for the constant."""
-    m = triangles.shape[1]
-    for i in range(groups.shape[0]):
-        triangle = triangles[groups[i]]
-        v = vectors[group_vector[groups[i]]]
-        for k in range(m):
-            t = i * m + k
-            fill(code, triangle[k, :du], triangle[k, du : m - 2], v, triangle[k, m - 2], x[t], z[t])
-            reward[t] = triangle[k, m - 1]
 
 
 def collect_part(task: Part, report: Report) -> PackedStatistics:

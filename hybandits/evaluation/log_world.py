@@ -95,23 +95,6 @@ def mean_rewards(user, pair, pool, offsets, group, weights, constant, out):  # t
             out[t, k] = mean_reward(user, pair, t, k, weights, constant, group[first + k])
 
 
-@kernel
-def uniform_choice_regret(user, pair, pool, offsets, group, weights, constant):  # type: ignore[no-untyped-def]
-    """The sum over rounds of the best candidate's mean reward minus the average one."""
-    lost = 0.0
-    for t in range(user.shape[0]):
-        first = offsets[pool[t]]
-        count = offsets[pool[t] + 1] - first
-        best = -np.inf
-        total = 0.0
-        for k in range(count):
-            mean = mean_reward(user, pair, t, k, weights, constant, group[first + k])
-            best = max(best, mean)
-            total += mean
-        lost += best - total / count
-    return lost
-
-
 class LogWorld:
     """A world that plays the rounds of a log from round `start` on, with rewards by a model plus Gaussian noise."""
 
@@ -164,8 +147,9 @@ def look_over(
     lost = 0.0
     for batch in view.log.batches(start, stop):
         pools[batch.pool] = True
-        pair = view.pair(batch)
-        lost += uniform_choice_regret(batch.user, pair, batch.pool, view.offsets, view.group, weights, constant)
+        means = model.means(view, batch, weights, constant)
+        total = np.cumsum(np.where(np.isfinite(means), means, 0.0), axis=1)[:, -1]
+        lost += float(np.cumsum(means.max(axis=1) - total / view.sizes[batch.pool])[-1])
         progress(batch.rounds)
     shown = np.repeat(pools, view.sizes)
     return [view.names[a] for a in np.unique(view.arm[shown])], lost

@@ -63,15 +63,9 @@ def in_order(
     engine: Engine, work: Any, tasks: list[Any], progress: Callable[[int], None] = lambda amount: None
 ) -> Iterator[Any]:
     """Run `work` on every task and yield the results in the order of the tasks, each as soon as its turn has come."""
-    so_far = [0] * len(tasks)
-
-    def report(i: int, amount: int) -> None:
-        progress(amount - so_far[i])
-        so_far[i] = amount
-
     waiting: dict[int, Any] = {}
     turn = 0
-    with closing(engine.map(work, tasks, report)) as running:
+    with closing(engine.map(work, tasks, lambda i, amount: progress(amount))) as running:
         for i, result in running:
             waiting[i] = result
             while turn in waiting:

@@ -33,7 +33,6 @@ from hybandits.evaluation.view import Expander, View, view_of
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
-from hybandits.kernels.features import fill
 from hybandits.logs.store import Batch
 
 
@@ -94,7 +93,7 @@ def terms_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
                 else:
                     pi = np.ascontiguousarray(choose(piece, rounds), dtype=np.float64)
                     terms = terms_of(task, view, target, pi, piece, start, fold, model, each)
-                add_up(columns_of(task.terms, terms), block, fold, each.sums)
+                np.add.at(each.sums, (block, fold), columns_of(task.terms, terms))
             start += piece.rounds
             report(piece.rounds)
     return survey, sums
@@ -172,14 +171,6 @@ def add_choices(  # type: ignore[no-untyped-def]
     return -1
 
 
-@kernel
-def add_up(columns, block, fold, sums):  # type: ignore[no-untyped-def]
-    """Add the columns of every round to the sums (blocks, folds, columns)."""
-    for t in range(columns.shape[0]):
-        for c in range(columns.shape[1]):
-            sums[block[t], fold[t], c] += columns[t, c]
-
-
 def fold_part(task: LogPart, report: Report) -> list[PackedStatistics]:
     """The statistics of every fold."""
     view, (_, start, stop) = view_of(task.part.view), task.part
@@ -234,39 +225,6 @@ def add_features(pi, counts, user, pair, first, group, fold, sums):  # type: ign
                 row[du + dp] += p
 
 
-@kernel
-def add_influence(  # type: ignore[no-untyped-def]
-    entry, reward, known, group, weights, constant, slopes, offsets, fold, block, sums
-):  # fmt: skip
-    """sums[policy, block] += c_s of every round (see the module); (slopes, offsets)[policy, fold] stand for g_fold.
-
-    known: (u, p) of what was shown.
-    """
-    for t in range(entry.shape[0]):
-        f, g = fold[t], group[entry[t]]
-        error = reward[t] - constant[f, g]
-        for i in range(known.shape[1]):
-            error -= known[t, i] * weights[f, g, i]
-        for j in range(slopes.shape[0]):
-            slope = offsets[j, f, g]
-            for i in range(known.shape[1]):
-                slope += known[t, i] * slopes[j, f, g, i]
-            sums[j, block[t]] += slope * error
-
-
-@kernel
-def spread_features(code, du, sums, group_vector, group_arm, vectors, x, own):  # type: ignore[no-untyped-def]
-    """Phi from the sums of (u, p, 1) by group: x (d1,), own (arms, d2)."""
-    m = sums.shape[1] - 1
-    x_g, z_g = np.zeros(x.shape[0]), np.zeros(own.shape[1])
-    for g in range(sums.shape[0]):
-        fill(code, sums[g, :du], sums[g, du:m], vectors[group_vector[g]], sums[g, m], x_g, z_g)
-        for k in range(x.shape[0]):
-            x[k] += x_g[k]
-        for k in range(own.shape[1]):
-            own[group_arm[g], k] += z_g[k]
-
-
 def solve(
     estimator: HybridRidge, x: FloatArray, own: FloatArray, names: Sequence[Hashable]
 ) -> tuple[FloatArray, FloatArray]:
@@ -286,12 +244,11 @@ def solve(
 def slopes_of(view: View, estimators: list[HybridRidge], features: FloatArray) -> tuple[RewardModel, ...]:
     """g_h for every fold h: sum over f != h of M_-f^-1 Phi_f."""
     moved = []
-    for f, estimator in enumerate(estimators):
-        x, own = np.zeros(view.d1), np.zeros((len(view.names), view.d2))
-        spread_features(
-            view.map.code, view.map.user, features[f], view.group_vector, view.group_arm, view.vectors, x, own
-        )
-        moved.append(solve(estimator, x, own, view.names))
+    for sums, estimator in zip(features, estimators, strict=True):
+        x, z = view.features(sums[:, :-1], sums[:, -1], view.group_vector)
+        own = np.zeros((len(view.names), view.d2))
+        np.add.at(own, view.group_arm, z)
+        moved.append(solve(estimator, x.sum(axis=0), own, view.names))
     slopes = []
     for h in range(len(moved)):
         theta, beta = (sum(parts) for parts in zip(*moved[:h], *moved[h + 1 :], strict=True))
@@ -300,7 +257,7 @@ def slopes_of(view: View, estimators: list[HybridRidge], features: FloatArray) -
 
 
 def influence_part(task: LogPart, report: Report) -> FloatArray:
-    """The sums of c by block, for the blocks of a part and every policy."""
+    """The sums of c by block, for the blocks of a part and every policy; slopes stand for g."""
     view, layout, (_, start, stop) = view_of(task.part.view), task.layout, task.part
     weights, constant = stacked(task.models, view)
     per_policy = [stacked(models, view) for models in task.slopes]
@@ -308,10 +265,14 @@ def influence_part(task: LogPart, report: Report) -> FloatArray:
     blocks = layout.touched(start, stop)
     sums = np.zeros((len(task.slopes), blocks.stop - blocks.start))
     for batch in view.log.batches(start, stop):
-        add_influence(
-            view.shown(batch), batch.reward, view.user_and_pair(batch), view.group, weights, constant, slopes, offsets,
-            layout.fold(start, batch.rounds), layout.block(start, batch.rounds) - blocks.start, sums,
-        )  # fmt: skip
+        fold, group = layout.fold(start, batch.rounds), view.group[view.shown(batch)]
+        error, slope = batch.reward - constant[fold, group], offsets[:, fold, group]
+        for i, column in enumerate(view.user_and_pair(batch).T):
+            error -= column * weights[fold, group, i]
+            slope += column * slopes[:, fold, group, i]
+        block = layout.block(start, batch.rounds) - blocks.start
+        for total, terms in zip(sums, slope * error, strict=True):
+            np.add.at(total, block, terms)
         start += batch.rounds
         report(batch.rounds)
     return sums

@@ -119,10 +119,18 @@ class View:
     def rows(self, batch: Batch) -> tuple[list[Hashable], FloatArray, FloatArray]:
         """Arm, x and z of what was shown in every round. It must be among the candidates (see `shown`)."""
         entries = self.shown(batch)
-        x, z = np.empty((batch.rounds, self.d1)), np.empty((batch.rounds, self.d2))
-        known = np.ascontiguousarray(self.user_and_pair(batch))
-        fill_shown(self.map.code, self.map.user, known, self.vector[entries], self.vectors, x, z)
+        x, z = self.features(self.user_and_pair(batch), np.ones(batch.rounds), self.vector[entries])
         return [self.names[a] for a in self.arm[entries]], x, z
+
+    def features(
+        self, known: FloatArray, constant: FloatArray, vector: np.ndarray, vectors: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """x and z, linear in (u, p, 1), of rows of (u, p) and of the constant, for an arm's vector each."""
+        x, z = np.empty((len(known), self.d1)), np.empty((len(known), self.d2))
+        vectors = self.vectors if vectors is None else vectors
+        arrays = np.ascontiguousarray(known), np.ascontiguousarray(constant), vector, vectors
+        fill_rows(self.map.code, self.map.user, *arrays, x, z)
+        return x, z
 
     def pair(self, batch: Batch) -> FloatArray:
         """The pair features (rounds, most candidates, map.pair) of the candidates of every round."""
@@ -151,10 +159,10 @@ def view_of(recipe: Recipe) -> View:
 
 
 @kernel
-def fill_shown(code, du, known, vector, vectors, x, z):  # type: ignore[no-untyped-def]
-    """`fill` the features of one candidate per round, with its (u, p) in `known`."""
+def fill_rows(code, du, known, constant, vector, vectors, x, z):  # type: ignore[no-untyped-def]
+    """`fill` the features of every row, with its (u, p) in `known`."""
     for t in range(known.shape[0]):
-        fill(code, known[t, :du], known[t, du:], vectors[vector[t]], 1.0, x[t], z[t])
+        fill(code, known[t, :du], known[t, du:], vectors[vector[t]], constant[t], x[t], z[t])
 
 
 class Expander:
@@ -196,24 +204,15 @@ class Expander:
         local = np.zeros(len(view.names), np.int64)
         local[arms] = np.arange(len(arms))
         counts = view.sizes[batch.pool]
-        n, most = batch.rounds, int(counts.max())
-        index, vector = np.empty((n, most), np.int64), np.empty((n, most), np.int64)
-        list_candidates(batch.pool, view.offsets, view.arm, view.vector, local, index, vector)
+        most = int(counts.max())
+        used = np.array(sorted(pools))
+        places = np.arange(most)
+        inside = places < view.sizes[used][:, None]
+        listed = np.where(inside, view.offsets[used][:, None] + places, 0)
+        row = np.searchsorted(used, batch.pool)
+        index = np.where(inside, local[view.arm[listed]], 0)[row]
+        vector = np.where(inside, view.vector[listed], 0)[row]
         x, z = np.empty((0, most, view.d1)), np.empty((0, most, view.d2))
         pair = view.pair(batch) if view.map.pair else None
         source = FeatureSource(view.map, np.ascontiguousarray(batch.user), vector, view.vectors, pair)
         return Rounds(x, z, [view.names[a] for a in arms], index, counts, source, number)
-
-
-@kernel
-def list_candidates(pool, offsets, arm_of, vector_of, local, index, vector):  # type: ignore[no-untyped-def]
-    """index[t, k]: which of the block's arms candidate k of round t is; vector[t, k]: its vector. 0 beyond the last."""
-    for t in range(pool.shape[0]):
-        first = offsets[pool[t]]
-        count = offsets[pool[t] + 1] - first
-        for k in range(count):
-            index[t, k] = local[arm_of[first + k]]
-            vector[t, k] = vector_of[first + k]
-        for k in range(count, index.shape[1]):
-            index[t, k] = 0
-            vector[t, k] = 0

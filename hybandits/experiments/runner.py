@@ -220,12 +220,10 @@ def _watched(units: list[Unit], todo: list[Unit], progress: Watch) -> Progress:
         done[unit.experiment.key] -= unit.rounds
     for key, total in totals.items():
         progress(key, done[key], total)
-    so_far = [0] * len(todo)
 
     def advance(i: int, rounds: int) -> None:
         key = todo[i].experiment.key
-        progress(key, rounds - so_far[i], totals[key])
-        so_far[i] = rounds
+        progress(key, rounds, totals[key])
 
     return advance
 

@@ -263,17 +263,12 @@ class ColumnsReader:
         """The rounds of each file in order; see `hybandits.logs.store.Reader`."""
         report.ignore_files(self.ignored)
         for source, file in zip(self._sources, self._tables, strict=True):
-            lines = rounds = 0
+            report.begin(source)
             for rows in file.blocks(self._columns, progress):
                 batch = self._batch(rows, tables)
-                faults = rows.faults()
-                for fault in faults:
-                    report.skip(fault.reason, source, fault.line, fault.detail)
-                lines += batch.rounds + len(faults)
-                rounds += batch.rounds
+                report.count(batch.rounds, rows.faults())
                 if batch.rounds:
                     yield source, batch
-            report.count_file(source, lines=lines, rounds=rounds)
 
     def _enter(self, names: list[str], tables: Tables) -> int:
         known, bare = self._arms or {}, np.ones(1)

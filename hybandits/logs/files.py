@@ -81,7 +81,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, BinaryIO]]:
             file.seek(0)
             yield igzip.open(file, "rb") if packed else file, file
     except _DAMAGE as problem:
-        remedy = "copy it again, or unpack what is left of it with gzip -dc"
+        remedy = "copy it again, or unpack its intact part with gzip -dc"
         raise LogError(f"{path} is damaged or cut short ({problem}): {remedy}") from None
     except OSError as problem:
         raise LogError(f"{path} cannot be read ({problem.strerror}): check the name and its permissions") from None

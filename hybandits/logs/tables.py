@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from hybandits.foundation.checks import FloatArray, nearest, short
 from hybandits.logs.files import read_lines, read_start
+from hybandits.logs.report import Fault
 from hybandits.logs.store import LARGEST, NO_TIME, LogError, first_line
 
 BLOCK = 1 << 22
@@ -32,14 +33,6 @@ ROWS = 1 << 16
 
 LATEST = 253_402_300_799
 """The last second of the year 9999: a later time cannot be in seconds."""
-
-
-class Fault(NamedTuple):
-    """A line that cannot be used, and why."""
-
-    line: int
-    reason: str
-    detail: str
 
 
 class Rows:

@@ -19,7 +19,7 @@ import numpy as np
 from hybandits.foundation.checks import short
 from hybandits.foundation.compiling import kernel
 from hybandits.logs.files import Paths, list_files, read_lines, read_start, source_names
-from hybandits.logs.report import ReadReport
+from hybandits.logs.report import Fault, ReadReport
 from hybandits.logs.store import LARGEST, Batch, LogError, Tables, id_of
 from hybandits.logs.synthetic import TRUTH
 
@@ -321,18 +321,17 @@ class YahooReader:
         report.ignore_files(self.ignored)
         pools = _Pools(self.kind, tables)
         for path, name in zip(self.files, self._names, strict=True):
-            lines = rounds = 0
+            report.begin(name)
+            lines = 0
             for block in read_lines(path, progress):
                 text, at = block if block.endswith(b"\n") else block + b"\n", 0
                 while at < len(text):
-                    batch, faults, at = self._parse(text, at, pools)
-                    for i, fault in faults:
-                        report.skip(fault.reason, name, lines + i + 1, fault.detail)
+                    batch, problems, at = self._parse(text, at, pools)
+                    faults = [Fault(lines + i + 1, problem.reason, problem.detail) for i, problem in problems]
+                    report.count(batch.rounds, faults)
                     lines += batch.rounds + len(faults)
-                    rounds += batch.rounds
                     if batch.rounds:
                         yield name, batch
-            report.count_file(name, lines=lines, rounds=rounds)
 
     def _parse(self, text: bytes, at: int, pools: _Pools) -> tuple[Batch, list[tuple[int, Malformed]], int]:
         """The rounds in whole lines, the lines that cannot be used by their number, and where the next line begins."""
@@ -370,7 +369,7 @@ class YahooReader:
 
 
 def _origin(folders: Iterable[Path]) -> dict[str, Any]:
-    """Mark the header of a log that is synthetic, so that nobody takes it for Yahoo's."""
+    """Mark the header of a log that is synthetic, so that it is not mistaken for one of Yahoo's."""
     for folder in sorted(folders):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             return {"synthetic": dict(json.loads((folder / TRUTH).read_text())["synthetic"])}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hybandits.foundation.checks import FloatArray
-from hybandits.logs.report import ReadReport
+from hybandits.logs.report import Fault, ReadReport
 from hybandits.logs.store import NO_PAIRS, Batch, Log, LogError, Tables, convert
 from hybandits.service.log import Row, Store
 from hybandits.service.model_state import ModelState, Pool, walk
@@ -55,26 +55,26 @@ class ServiceReader:
         source = self._bandit.name
         walked = walk(self._store, learning=False)
         decisions = ((row, state.pool_of(row.decision, row.time)) for state, rows in walked for row in rows)
-        lines = rounds = done = 0
+        problems.begin(source)
+        done = 0
         while chunk := list(itertools.islice(decisions, ROWS)):
             first, last = chunk[0][0].number, chunk[-1][0].number
             rewards = {row.number: reward for row, reward in self._store.outcomes(first - 1, last)}
             kept: list[tuple[Row, int, int, float]] = []
+            faults: list[Fault] = []
             pairs: list[FloatArray] = []
             for row, pool in chunk:
                 reward, why = self._reward(row.number, rewards[row.number])
                 if reward is None:
-                    problems.skip(why, source, row.number, f"event {row.event!r}")
+                    faults.append(Fault(row.number, why, f"event {row.event!r}"))
                 else:
                     kept.append((row, entered(pool), pool.ids.index(row.decision.arm), reward))
                     pairs += [] if pool.pairs is None else [pool.pairs]
-            lines += len(chunk)
-            rounds += len(kept)
+            problems.count(len(kept), faults)
             progress(last - done)
             done = last
             if kept:
                 yield source, self._batch(kept, pairs)
-        problems.count_file(source, lines=lines, rounds=rounds)
 
     def is_open(self, number: int) -> bool:
         """Return whether the decision in this row waits for the end of its window."""

@@ -23,7 +23,7 @@ from hybandits.cli.shared import (
 )
 from hybandits.engines import EngineError, ProcessEngine, Ray
 from hybandits.experiments.record import ResultsError
-from hybandits.logs.report import ReadError, ReadReport
+from hybandits.logs.report import Fault, ReadError, ReadReport
 from hybandits.logs.store import LogError
 
 app = typer.Typer()
@@ -130,8 +130,8 @@ def test_engines_by_name() -> None:
 
 def test_every_line_is_accounted_for(capsys: pytest.CaptureFixture[str]) -> None:
     report = ReadReport()
-    report.count_file("day1", lines=3, rounds=2)
-    report.skip("unparsable number", "day1", 2, "got 'x1.0'")
+    report.begin("day1")
+    report.count(2, [Fault(2, "unparsable number", "got 'x1.0'")])
     report.ignore_files({f"dir/{i}.txt": "not a log" for i in range(7)})
     print_account(report)
     assert capsys.readouterr().err.splitlines() == [

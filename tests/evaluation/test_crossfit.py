@@ -7,7 +7,7 @@ import pytest
 
 from hybandits.evaluation import EvaluationPlan, fit
 from hybandits.evaluation.parts import BlockLayout
-from hybandits.evaluation.passes import add_features, add_influence, solve, spread_features
+from hybandits.evaluation.passes import add_features, solve
 from hybandits.evaluation.view import View
 from tests.support.evaluation import Plain
 
@@ -63,35 +63,11 @@ def test_features_of_a_policy_plain_and_compiled(pair_view: View, features: str)
     (batch,) = view.log.batches()
     counts, first = view.sizes[batch.pool], view.offsets[batch.pool]
     pi = np.where(np.arange(counts.max()) < counts[:, None], 1 / counts[:, None], 0.0)
-    fold = np.arange(batch.rounds) % 2
-    for add, spread in ((add_features, spread_features), (add_features.py_func, spread_features.py_func)):
-        sums = np.zeros((2, len(view.group_arm), view.map.user_and_pair + 1))
-        add(pi, counts, batch.user, view.pair(batch), first, view.group, fold, sums)
-        for f in range(2):
-            x, own = np.zeros(view.d1), np.zeros((len(view.names), view.d2))
-            spread(view.map.code, view.map.user, sums[f], view.group_vector, view.group_arm, view.vectors, x, own)
-            expected = plain.mixed[fold == f].sum(axis=0)
-            np.testing.assert_allclose(np.concatenate([x, own.ravel()]), expected, rtol=1e-9, atol=1e-9)
-
-
-def test_influence_plain_and_compiled(view: View) -> None:
-    (batch,) = view.log.batches()
-    random = np.random.default_rng(0)
-    groups, du = len(view.group_arm), view.map.user
-    weights, constant = random.normal(size=(2, groups, du)), random.normal(size=(2, groups))
-    slopes, offsets = random.normal(size=(3, 2, groups, du)), random.normal(size=(3, 2, groups))
-    fold, entry = np.arange(400) % 2, view.shown(batch)
-    outputs = []
-    for function in (add_influence, add_influence.py_func):
-        sums = np.zeros((3, 9))
-        block = (10 + np.arange(400)) // 50
-        function(
-            entry, batch.reward, batch.user, view.group, weights, constant, slopes, offsets, fold, block, sums
-        )  # fmt: skip
-        outputs.append(sums)
-    np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-10)
-    g = view.group[entry]
-    error = batch.reward - (weights[fold, g] * batch.user).sum(axis=1) - constant[fold, g]
-    for j in range(3):
-        c = error * ((slopes[j, fold, g] * batch.user).sum(axis=1) + offsets[j, fold, g])
-        np.testing.assert_allclose(outputs[0][j], np.bincount((10 + np.arange(400)) // 50, c, 9), rtol=1e-9)
+    for add in (add_features, add_features.py_func):
+        sums = np.zeros((1, len(view.group_arm), view.map.user_and_pair + 1))
+        add(pi, counts, batch.user, view.pair(batch), first, view.group, np.zeros(batch.rounds, int), sums)
+        x, z = view.features(sums[0, :, :-1], sums[0, :, -1], view.group_vector)
+        own = np.zeros((len(view.names), view.d2))
+        np.add.at(own, view.group_arm, z)
+        expected = plain.mixed.sum(axis=0)
+        np.testing.assert_allclose(np.concatenate([x.sum(axis=0), own.ravel()]), expected, rtol=1e-9, atol=1e-9)

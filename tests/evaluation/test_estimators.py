@@ -11,7 +11,7 @@ from hybandits import Greedy
 from hybandits.evaluation import ESTIMATORS, Estimator, EvaluationPlan, Learning, Terms, evaluate
 from hybandits.evaluation.api import Gathered, Sequences
 from hybandits.evaluation.estimators import SUMS, Rule, columns_of, records_of
-from hybandits.evaluation.passes import ROUND, add_choices, add_up
+from hybandits.evaluation.passes import ROUND, add_choices
 from hybandits.evaluation.view import View
 from hybandits.foundation.checks import FloatArray
 from hybandits.statistics import bernstein
@@ -84,17 +84,6 @@ def test_the_first_round_with_invalid_probabilities_is_returned(function: Any, v
 def random_terms(rounds: int) -> Terms:
     random = np.random.default_rng(1)
     return Terms(*random.normal(size=(len(Terms._fields), rounds)))
-
-
-@pytest.mark.parametrize("function", [add_up, add_up.py_func])
-def test_sums_by_block_and_fold(function: Any) -> None:
-    columns = columns_of([each.terms for each in ESTIMATORS.values()], random_terms(10))
-    block, fold = (2 + np.arange(10)) // 4, np.arange(10) % 2
-    sums = np.zeros((3, 2, columns.shape[1]))
-    function(columns, block, fold, sums)
-    for b in range(3):
-        for f in range(2):
-            np.testing.assert_allclose(sums[b, f], columns[(block == b) & (fold == f)].sum(axis=0), atol=1e-12)
 
 
 def test_columns_are_numerators_and_denominators() -> None:

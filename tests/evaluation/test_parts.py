@@ -61,7 +61,7 @@ class LastFirst:
     def map(self, work: Any, tasks: list[Any], report: Callable[[int, int], None]) -> Iterator[tuple[int, Any]]:
         for i in reversed(range(len(tasks))):
             report(i, 1)
-            report(i, 3)
+            report(i, 2)
             yield i, work(tasks[i], lambda amount: None)
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hybandits.logs import store
-from hybandits.logs.report import ReadReport
+from hybandits.logs.report import Fault, ReadReport
 from hybandits.logs.store import NO_PAIRS, Batch, Log, LogError, LogWriter, Tables, convert
 from tests.support.loglike import LittleLog, little_log
 
@@ -68,8 +68,8 @@ def test_failure_leaves_nothing(tmp_path):
 
 def test_no_round_at_all_is_an_error(tmp_path):
     report = ReadReport()
-    report.count_file("f", lines=1, rounds=0)
-    report.skip("blank line", "f", 1)
+    report.begin("f")
+    report.count(0, [Fault(1, "blank line", "")])
     with (
         pytest.raises(LogError, match=r"no round could be read.*f, line 1: blank line"),
         LogWriter(tmp_path / "log", kind="test", user=["1"], arm=["1"]) as writer,

@@ -66,6 +66,8 @@ class LittleLog:
         members = np.arange(self.pool)
         for s in range(self.sources):
             left = self.rounds // self.sources
+            problems.begin(f"day{s}")
+            problems.count(left)
             while left:
                 n = min(left, self.batch, self.every - t % self.every)
                 if t % self.every == 0:
@@ -97,7 +99,6 @@ class LittleLog:
                 )
                 t += n
                 left -= n
-            problems.count_file(f"day{s}", lines=self.rounds // self.sources, rounds=self.rounds // self.sources)
 
 
 def little_log(folder: Path, name: str = "log", **settings: object) -> Log:
