@@ -81,14 +81,14 @@ def run(plan: Plan) -> Section:
         kernel = functools.partial(
             score_all, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, mean, width
         )
-        contenders: dict[str, Callable[[], object]] = {
+        cases: dict[str, Callable[[], object]] = {
             "kernel": kernel,
             "choose": _one_by_one(policy, x, z, ids),
             "choose_batch": functools.partial(policy.choose_batch, x, z, ids),
             "two threads": functools.partial(policy.choose_batch, x, z, ids, threads=2),
             "HyThompson": functools.partial(thompson.choose_batch, x, z, ids),
         }
-        samples = {name: _per(size, work) for name, work in contenders.items()}
+        samples = {name: _per(size, work) for name, work in cases.items()}
         interleave(samples, 2)
         timings = interleave(samples, plan.repeats(60, 10))
         batch = timings["choose_batch"]
@@ -158,10 +158,10 @@ def run_propensities(plan: Plan) -> Section:
             worst = max(worst, errors[-1])
             within += errors[-1] <= CLOSE
 
-        contenders = {
+        cases = {
             str(draws): _per(decisions, _one_by_one(policies[draws], shown_x, shown_z, ids)) for draws in (0, 2000)
         }
-        timings = interleave(contenders, plan.repeats(20, 4))
+        timings = interleave(cases, plan.repeats(20, 4))
         slowest = Pair(*(max(a, b) for a, b in zip(slowest, timings["2000"], strict=True)))
         section.add(
             f"{rows:,}",

@@ -53,7 +53,7 @@ Policy = HyThompson | HyIDS
 # ------------------------------------------------------------------ rounds in the loop
 
 
-def contenders(d1: int, d2: int) -> dict[str, Callable[[], Policy]]:
+def cases(d1: int, d2: int) -> dict[str, Callable[[], Policy]]:
     """Policies to time; each call makes a new one with the same seed."""
     return {
         "fixed": lambda: HyThompson(d1=d1, d2=d2, noise=RELEASED_NOISE, scale=THOMPSON_SCALE, seed=1),
@@ -152,7 +152,7 @@ def run_cost(plan: Plan) -> Section:
     for name, (d1, d2, make) in SHAPES.items():
         plan.say(f"learned-cost: {name}")
         pool = prepared(d1, d2, make)
-        makers = contenders(d1, d2)
+        makers = cases(d1, d2)
         if name not in LEARNED_TARGETS:
             del makers["fixed"]
         time_loops(makers, pool, 200, 1)  # whatever is compiled or loaded is not counted

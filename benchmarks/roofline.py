@@ -126,7 +126,7 @@ def _aligned(numbers: int) -> FloatArray:
 def _sampler(call: Callable[[int], Any], seconds: float) -> Callable[[], float]:
     """A sample is seconds per repeat of `call(repeats)`, with as many repeats as last about `seconds`.
 
-    Two repeats that are not timed come first: the contender before has filled the caches with its own.
+    Two repeats that are not timed come first: the case before has filled the caches with its own.
     """
     call(1)
     repeats = 1

@@ -51,7 +51,7 @@ def _orders(workload: Workload) -> tuple[list[list[int]], PreparedRounds]:
 
 
 class _Player(ABC):
-    """Plays prepared rounds in turn, and times chunks of similar duration for every contender."""
+    """Plays prepared rounds in turn, and times chunks of similar duration for every case."""
 
     def __init__(self, rounds: PreparedRounds) -> None:
         self._x = list(rounds.x)
@@ -170,7 +170,7 @@ def run(plan: Plan) -> Section:
     section = Section(
         "rounds",
         "microseconds per choose + learn from Python, all checks on, beside the textbook",
-        ("workload", "contender", "min us", "median us", "textbook / this", *JUDGED),
+        ("workload", "case", "min us", "median us", "textbook / this", *JUDGED),
         text_columns=2,
     )
     for workload in plan.workloads:
@@ -218,8 +218,8 @@ def _tell(section: Section, workload: Workload, timings: dict[str, Pair]) -> Non
             "d1": workload.d1,
             "d2": workload.d2,
             "arms": workload.arms,
-            "seconds_per_round": {contender: pair._asdict() for contender, pair in timings.items()},
-            "textbook_over": {contender: textbook.over(pair)._asdict() for contender, pair in timings.items()},
+            "seconds_per_round": {case: pair._asdict() for case, pair in timings.items()},
+            "textbook_over": {case: textbook.over(pair)._asdict() for case, pair in timings.items()},
         }
     )
 
@@ -260,12 +260,12 @@ def run_thompson(plan: Plan) -> Section:
     plan.say("thompson: W1")
     ucb = HyLinUCB(d1=workload.d1, d2=workload.d2, noise=0.1, seed=0)
     thompson = HyThompson(d1=workload.d1, d2=workload.d2, noise=0.1, scale=1.0, seed=0)
-    contenders = {
+    cases = {
         "HyLinUCB": _choosing(ucb, workload, 500),
         HYTHOMPSON_TOLD: _choosing(thompson, workload, 500),
     }
-    interleave(contenders, 2)
-    timings = interleave(contenders, plan.repeats(100, 20))
+    interleave(cases, 2)
+    timings = interleave(cases, plan.repeats(100, 20))
     ratio = timings[HYTHOMPSON_TOLD].over(timings["HyLinUCB"])
     section.add(workload.name, "HyLinUCB", *microseconds(timings["HyLinUCB"]))
     measurement = Measurement(workload.name, f"{HYTHOMPSON_TOLD} / HyLinUCB", "at most", THOMPSON_TARGET, ratio)
@@ -307,10 +307,10 @@ def run_scale(plan: Plan) -> Section:
     plan.say(f"scale: teaching {many:,} arms")
     arms = [f"article-{arm}" for arm in range(many)]
     cycled = arms[:: many // few]
-    contenders = {f"{len(each):,}": _learning(each, cycled, 2000) for each in (cycled, arms)}
+    cases = {f"{len(each):,}": _learning(each, cycled, 2000) for each in (cycled, arms)}
     plan.say("scale: timing")
-    interleave(contenders, 2)
-    timings = interleave(contenders, plan.repeats(100, 20))
+    interleave(cases, 2)
+    timings = interleave(cases, plan.repeats(100, 20))
     ratio = timings[f"{many:,}"].over(timings[f"{few:,}"])
     section.add(f"{few:,}", *microseconds(timings[f"{few:,}"]))
     measurement = Measurement("", f"learn among {many:,} arms / among {few}", "at most", SCALE_TARGET, ratio)

