@@ -56,7 +56,7 @@ def test_architecture_names_every_module() -> None:
             assert f"`{path.stem}`" in text, f"docs/architecture.md does not mention {path.stem}"
 
 
-def test_changelog_speaks_of_this_version() -> None:
+def test_changelog_has_this_version() -> None:
     assert f"## {hybandits.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 

@@ -162,12 +162,6 @@ def test_no_interval_from_three_clicks() -> None:
     assert 0 < bounds.low[0] < bounds.high[0] < 0.1
 
 
-def test_bootstrap_refuses_settings() -> None:
-    a, b = random_blocks(4)
-    with pytest.raises(ValueError, match="level"):
-        resample(a, b).intervals(1.0)
-
-
 @pytest.mark.slow
 def test_bootstrap_t_covers_skewed_means() -> None:
     """400 rounds, one in 12 shown with weight 12, clicks of 30 %: about 10 terms that are not 0.

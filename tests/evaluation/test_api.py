@@ -165,15 +165,6 @@ def test_ray_agrees_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     engines_agree(Ray(2), tmp_path / "log", monkeypatch)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.parametrize("name", ["reward", "user"])
-def test_rewards_and_features_that_are_not_finite(tmp_path: Path, name: str, value: float) -> None:
-    view = View(write_log(tmp_path / "log", uniform=True, change=spoil(name, value)))
-    for targets, estimators in (({"it": "uniform"}, ["ips"]), ({"it": Learning(Greedy(d1=9, d2=3))}, ["replay"])):
-        with pytest.raises(LogError, match="finite"):
-            evaluate(view, targets, estimators=estimators)
-
-
 def test_everything_refused(tmp_path: Path) -> None:
     view = View(write_log(tmp_path / "log", change=spoil("propensity", np.nan)))
     with pytest.raises(LogError, match=r"Nothing can be estimated.*it by ips: Propensities are missing"):

@@ -57,7 +57,7 @@ def two_arms(path, chosen, propensity):
     return View(log_of(path, chosen, np.zeros(len(chosen)), propensity), features="disjoint")
 
 
-def test_propensities_are_told(tmp_path):
+def test_propensities_are_described(tmp_path):
     chosen = np.arange(100) % 2
     rounded = describe(two_arms(tmp_path / "rounded", chosen, np.full(100, 0.5003)))
     assert rounded.uniform

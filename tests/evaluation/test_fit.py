@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hybandits
-from hybandits.engines import ProcessEngine, Ray, SerialEngine
+from hybandits.engines import ProcessEngine, SerialEngine
 from hybandits.evaluation import fit, parts
 from hybandits.evaluation.fit import Statistics, collect, rotate_rounds
 from hybandits.evaluation.log_world import RewardModel
@@ -174,17 +174,13 @@ def test_features_of_any_size(tmp_path, size):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("engine", "pair"),
-    [(ProcessEngine, 0), (ProcessEngine, 2), pytest.param(Ray, 0, marks=pytest.mark.xdist_group("ray"))],
-)
-def test_same_to_the_bit_however_it_is_cut_and_wherever_it_runs(tmp_path, monkeypatch, engine, pair):
+def test_same_to_the_bit_however_it_is_cut_and_wherever_it_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(table, "rows_per_group", lambda *counts: 64)
     monkeypatch.setattr(parts, "PART_ROUNDS", 100)
-    view = View(little_log(tmp_path, pair=pair))
+    view = View(little_log(tmp_path, pair=2))
     assert len(view.log.shards) > 5
     here = collect(view, 10, 530, engine=SerialEngine())
-    there = collect(view, 10, 530, engine=engine(2))
+    there = collect(view, 10, 530, engine=ProcessEngine(2))
     np.testing.assert_array_equal(here.triangles, there.triangles)
     np.testing.assert_array_equal(here.counts, there.counts)
     np.testing.assert_array_equal(here.seen, there.seen)
@@ -227,7 +223,7 @@ def test_positions_leave_out_what_is_cut(tmp_path):
     assert statistics.rounds == 600 - beyond
 
 
-def test_a_log_made_anew_in_the_same_place_is_another(tmp_path):
+def test_a_new_log_in_the_same_place_is_another(tmp_path):
     """Views are kept per process for work on engines: not beyond the life of their log."""
     first = View(little_log(tmp_path))
     collect(first, engine=SerialEngine())

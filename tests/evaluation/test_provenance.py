@@ -67,7 +67,7 @@ def test_a_policy_fitted_to_pair_features_takes_them_by_name(tmp_path: Path, fea
             check_fitted({"it": policy}, other)
 
 
-def test_policies_with_and_without_pair_features_are_told_apart(tmp_path: Path) -> None:
+def test_policies_with_and_without_pair_features_are_distinguished(tmp_path: Path) -> None:
     log = little_log(tmp_path, pair=1)
     policies = {"with": fitted(View(log)), "without": fitted(View(log, features="das"))}
     assert "pair" not in policies["without"].notes

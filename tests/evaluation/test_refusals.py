@@ -102,7 +102,7 @@ def test_sound_weights_pass(view: View, trained: Greedy) -> None:
     assert evaluation.diagnostics["it"].warnings == evaluation.diagnostics["uniform"].warnings == ()
 
 
-def test_lists_of_different_lengths_are_told_in_replay(tmp_path: Path) -> None:
+def test_lists_of_different_lengths_give_a_warning_in_replay(tmp_path: Path) -> None:
     view = View(write_log(tmp_path / "log", uniform=True))
     evaluation = evaluate(view, {"it": Learning(Greedy(d1=9, d2=3)), "fixed": "uniform"}, estimators=["replay"])
     for name in ("it", "fixed"):
@@ -148,7 +148,7 @@ def test_a_model_of_few_own_rounds_has_no_interval(tmp_path: Path) -> None:
         assert rarely.difference.low is None
 
 
-def test_a_round_that_outweighs_all_others_is_told(tmp_path: Path) -> None:
+def test_a_round_that_outweighs_all_others_gives_a_warning(tmp_path: Path) -> None:
     def rare(columns: dict[str, Any]) -> None:
         columns["propensity"][7] = 1e-6
 

@@ -147,7 +147,7 @@ def shuns_the_best(users: np.ndarray, places: int) -> np.ndarray:
         (shuns_the_best, 1500, None),
     ],
 )
-def test_rejection_replay_is_what_the_policy_would_have_earned(
+def test_rejection_replay_is_the_mean_reward_of_the_policy(
     tmp_path: Path, rule: Callable[[np.ndarray, int], np.ndarray], length: int, keep: float | None
 ) -> None:
     """The rounds kept are rounds of the policy's own, given how many they are, whatever the log's own policy was.
@@ -220,16 +220,6 @@ def test_a_uniform_log_is_called_uniform(uniform_view: View) -> None:
     diagnostics = evaluation.diagnostics["it"]
     assert diagnostics.kept == diagnostics.effective == pytest.approx(diagnostics.matched * 400)
     assert diagnostics.keep == 0.25
-
-
-def test_fixed_policies_lose_nothing_to_rejection(tmp_path: Path) -> None:
-    def rare(columns: dict[str, Any]) -> None:
-        columns["propensity"][7] = 1e-4
-
-    view = View(write_log(tmp_path / "log", change=rare))
-    evaluation = evaluate(view, {"it": "uniform"}, estimators=["replay", "snips"])
-    assert evaluation.of("it", "replay").value == pytest.approx(evaluation.of("it", "snips").value)
-    assert evaluation.diagnostics["it"].kept is None
 
 
 def test_too_little_is_left(view: View) -> None:

@@ -133,16 +133,6 @@ def test_candidates_and_their_features(tmp_path, features, arms):
     assert played == log.rounds
 
 
-def test_rows_of_a_batch_in_any_layout(tmp_path):
-    view = View(little_log(tmp_path))
-    batch = next(view.log.batches())
-    arms, x, z = view.rows(batch)
-    other = view.rows(batch._replace(user=np.asfortranarray(batch.user)))
-    assert other[0] == arms
-    np.testing.assert_array_equal(other[1], x)
-    np.testing.assert_array_equal(other[2], z)
-
-
 def test_the_map_is_chosen_by_what_the_arms_have(tmp_path):
     log = little_log(tmp_path)
     view = View(log)

@@ -109,7 +109,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("units", [0, 1, 3, 5])
+@pytest.mark.parametrize("units", [1, 4])
 def test_a_run_killed_at_any_moment_goes_on(units: int, whole: Path, tmp_path: Path) -> None:
     """Killed with its workers as soon as so many units are on disk."""
     folder, script = tmp_path / "out", tmp_path / "script.py"

@@ -38,7 +38,7 @@ def test_the_interval_is_students() -> None:
     assert math.isnan(summarise([0.5]).half)
 
 
-def test_defaults_and_the_best_of_the_grid_are_told_apart() -> None:
+def test_defaults_and_the_best_of_the_grid_are_kept_apart() -> None:
     runs = [run("HyLinUCB", seed, 50.0 + seed) for seed in (1, 2)]
     runs += [run("HyLinUCB", seed, 80.0, variant="alpha=0.1") for seed in (1, 2)]
     runs += [run("HyLinUCB", 1, 119.0, variant="alpha=1.0")]  # not played with every seed

@@ -59,7 +59,7 @@ def test_damaged_files_are_refused_and_nothing_is_rescued(tmp_path: Path) -> Non
     for at in random.choice(np.arange(10, len(full)), 30, replace=False).tolist():
         for hurt in (full[:at], full[:at] + bytes([full[at] ^ 4]) + full[at + 1 :]):
             path.write_bytes(hurt)
-            with pytest.raises(LogError, match=r"log.gz is damaged or cut short \(.*\): copy it again, or unpack what"):
+            with pytest.raises(LogError, match=r"log.gz is damaged or cut short \(.*\): copy it again, or unpack"):
                 list(read_lines(path))
 
 

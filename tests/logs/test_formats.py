@@ -37,7 +37,7 @@ def raw(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("line", [YAHOO, R6B])
 @pytest.mark.parametrize("name", ["ydata-fp-td-clicks-v1_0.20090501.gz", "day1", "odd.csv"])
-def test_yahoo_is_told_by_its_lines(tmp_path: Path, line: str, name: str) -> None:
+def test_yahoo_is_recognised_by_its_lines(tmp_path: Path, line: str, name: str) -> None:
     folder = tmp_path / "days"
     folder.mkdir()
     data = (line * 3).encode()
@@ -46,7 +46,7 @@ def test_yahoo_is_told_by_its_lines(tmp_path: Path, line: str, name: str) -> Non
     assert isinstance(reader_of(folder / name), YahooReader)
 
 
-def test_openbandit_is_told_by_the_file_beside(tmp_path: Path) -> None:
+def test_openbandit_is_recognised_by_the_file_beside(tmp_path: Path) -> None:
     folder = campaign(tmp_path)
     assert detect_format(folder) == detect_format(folder / "men.csv") == "openbandit"
     assert isinstance(reader_of(folder), OpenBanditReader)
@@ -56,7 +56,7 @@ def test_openbandit_is_told_by_the_file_beside(tmp_path: Path) -> None:
     assert type(reader_of(folder / "men.csv", mapping=mapping)) is ColumnsReader  # a mapping says what it is
 
 
-def test_columns_are_told_by_name_or_content(tmp_path: Path, raw: Path) -> None:
+def test_columns_are_recognised_by_name_or_content(tmp_path: Path, raw: Path) -> None:
     pq.write_table(pa.table({"item": ["a"], "click": [1]}), tmp_path / "parquet-without-a-name")
     (tmp_path / "x.csv.gz").write_bytes(gzip.compress(CSV.encode()))
     for name in ("x.csv", "x.csv.gz", "parquet-without-a-name"):
@@ -64,7 +64,7 @@ def test_columns_are_told_by_name_or_content(tmp_path: Path, raw: Path) -> None:
         assert type(reader_of(tmp_path / name, mapping=MAPPING)) is ColumnsReader
 
 
-def test_what_cannot_be_told(tmp_path: Path, raw: Path) -> None:
+def test_files_that_are_not_recognised(tmp_path: Path, raw: Path) -> None:
     strange = tmp_path / "strange.log"
     strange.write_text("hello world\n")
     with pytest.raises(

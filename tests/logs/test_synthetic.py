@@ -61,27 +61,6 @@ def test_clicks_and_displays_are_as_the_model_says(kind: str, features: str, tmp
     assert all(len(each) == log.map.d2 for each in beta.values())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["R6A", "R6B"])
-@pytest.mark.parametrize("features", ["das", "li"])
-def test_means_differ_and_are_probabilities(kind: str, features: str) -> None:
-    log = SyntheticLog(rounds=30_000, seed=4, kind=kind, features=features)
-    random = np.random.default_rng(0)
-    if kind == "R6A":
-        users = np.column_stack([np.ones(300), random.dirichlet(np.full(5, 0.4), 300)])
-    else:
-        users = (random.random((300, 136)) < log._popular).astype(float)
-    means = np.array([[log.mean(user, vector, name) for name, vector in log.articles.items()] for user in users])
-    theta, beta = log.parameters
-    exact = [[np.dot(*pair) for pair in zip(log.map(u, v), (theta, beta[n]), strict=True)] for u in users[:3]
-             for n, v in log.articles.items()]  # fmt: skip
-    np.testing.assert_allclose(means[:3].ravel(), np.sum(exact, axis=1), rtol=1e-12)
-    assert means.min() > 0.01
-    assert means.max() < 0.13
-    assert means.mean(axis=0).std() > 0.004
-    assert means.mean(axis=1).std() > 0.002
-
-
 @pytest.mark.parametrize("rounds", [10_000, 200_000])
 def test_the_pool_changes(rounds: int) -> None:
     log = SyntheticLog(rounds=rounds, seed=1)

@@ -121,17 +121,6 @@ def test_blocks_have_the_wanted_columns_and_the_lines_of_the_file(tmp_path: Path
     assert rows.lines.tolist() == [1, 2]
 
 
-def test_tables_of_a_folder(tmp_path: Path) -> None:
-    for name in ("b.CSV", "a.parquet", "c.tsv.gz", "d.txt"):
-        write(tmp_path / name, "x,y\n1,0\n")
-    mapping = Mapping(arm="x", reward="y")
-    files = ColumnsReader(tmp_path, mapping=mapping).files
-    assert [file.name for file in files] == ["a.parquet", "b.CSV", "c.tsv.gz"]
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(LogError, match=r"empty has no log in it: give a folder with files named \*.csv, "):
-        ColumnsReader([tmp_path, tmp_path / "empty"], mapping=mapping)
-
-
 # ------------------------------------------------------------------ cells
 
 

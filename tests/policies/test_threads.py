@@ -81,10 +81,9 @@ def test_two_policies_merge_into_each_other_without_waiting_for_ever() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "number"), [("HyLinUCB", 8), ("HyIDS", 2), ("HyThompson", 4), ("SupLinUCB", 3)])
-def test_threads_leave_the_model_that_one_would_have_left(kind: str, number: int) -> None:
+def test_threads_leave_the_model_that_one_would_have_left() -> None:
     """In a process of its own, because a mistake here may end the process: arms come and go, threads take turns."""
-    command = [sys.executable, "-m", "soak.threads", "--policy", kind, "--threads", str(number), "--rows", "400"]
+    command = [sys.executable, "-m", "soak.threads", "--threads", "4", "--rows", "150"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
 

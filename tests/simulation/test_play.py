@@ -15,7 +15,7 @@ from hybandits.simulation.benchmark_worlds import Clicks
 from hybandits.simulation.play import LearnsFrom, Player, cumulative_regret, play
 from hybandits.simulation.rounds import Block
 from hybandits.simulation.worlds import Relayed, Synthetic
-from tests.support.rounds import MAKERS, Coming, assert_same_state
+from tests.support.rounds import MAKERS
 
 WORLD = Synthetic(d1=4, d2=3, arms=6, noise=0.1, seed=5)
 
@@ -30,23 +30,6 @@ def test_regret_adds_up_and_progress_is_reported() -> None:
 def test_a_policy_of_other_dimensions_is_refused() -> None:
     with pytest.raises(ValueError, match="construct the policy with d1=4, d2=3"):
         cumulative_regret(Greedy(d1=4, d2=2), WORLD, 5)
-
-
-@pytest.mark.parametrize("name", ["HyLinUCB", "as written", "HyThompson", "SupLinUCB", "HyRan"])
-def test_a_player_plays_as_choose_and_learn_do(name: str) -> None:
-    policy, world = MAKERS[name](), Coming(3)
-    noises = 0.1 * world.noise_stream(1).standard_normal(120)
-    regret = [0.0]
-    for shown, noise in zip(world.shown, noises, strict=True):
-        choice = policy.choose(shown.x, shown.z, shown.arms)
-        i = choice.index
-        policy.learn(choice.arm, shown.x[i], shown.z[i], float(shown.means[i] + noise), receipt=choice.receipt)
-        regret.append(regret[-1] + (shown.means.max() - shown.means[i]))
-    points = [1, 50, 120]
-    for cuts in ((), (10, 11, 90)):
-        player = Player(MAKERS[name](), 1)
-        assert_array_equal(play([player], Coming(3, cuts), points, probes=(7,))[0], np.array(regret)[points])
-        assert_same_state(player.policy, policy)
 
 
 def test_players_together_are_players_alone_and_probes_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

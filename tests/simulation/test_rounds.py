@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from hybandits.features import FeatureMap
 from hybandits.simulation.play import play_rounds
-from hybandits.simulation.rounds import FeatureSource, Rounds, first_wrong_round
+from hybandits.simulation.rounds import FeatureSource, Rounds
 from tests.support.rounds import MAKERS, changing, together
 
 
@@ -78,20 +78,3 @@ def test_a_part_has_the_features_of_its_rounds(map_: FeatureMap | None) -> None:
         assert_array_equal(part.features(t)[1], rounds.features(t + 2)[1])
     with pytest.raises(IndexError):
         part.features(2)
-
-
-@pytest.mark.parametrize(
-    ("index", "counts", "wrong"),
-    [
-        ([[0, 1], [1, 2]], [2, 2], -1),
-        ([[0, 0], [1, 2]], [1, 2], -1),
-        ([[0, 1], [1, 1]], [2, 2], 1),
-        ([[0, 3], [1, 2]], [2, 2], 0),
-        ([[0, -1], [1, 2]], [2, 2], 0),
-        ([[0, 1], [1, 2]], [2, 0], 1),
-        ([[0, 1], [1, 2]], [3, 2], 0),
-    ],
-)
-def test_the_first_wrong_round(index: list[list[int]], counts: list[int], wrong: int) -> None:
-    arguments = np.array(index), np.array(counts), 3
-    assert first_wrong_round(*arguments) == first_wrong_round.py_func(*arguments) == wrong

@@ -42,22 +42,6 @@ def test_noise_differs_between_trials_only() -> None:
     assert (first != second).all()
 
 
-@pytest.mark.parametrize("law", ["ball", "sphere"])
-@pytest.mark.parametrize("fresh", [False, True])
-def test_noise_has_nothing_to_do_with_the_world(law: str, fresh: bool) -> None:
-    """No number of the world's first draws is among the noise's, for the first trials."""
-    world = Synthetic(d1=6, d2=4, arms=5, noise=1.0, seed=3, law=law, fresh_contexts=fresh)
-    rounds = next(world.rounds(200)).rounds
-    for trial in range(3):
-        noise = world.noise * world.noise_stream(trial).standard_normal(200)
-        for numbers in (*world.parameters(), rounds.x, rounds.z):
-            direction = (numbers / np.linalg.norm(numbers, axis=-1, keepdims=True)).reshape(-1)[:200]
-            pairs = zip(direction, noise, strict=False)
-            assert abs(np.corrcoef(np.array(list(pairs)).T)[0, 1]) < 0.9
-            both = np.correlate(direction - direction.mean(), noise - noise.mean(), "full")
-            assert np.abs(both).max() < 0.9 * np.linalg.norm(direction) * np.linalg.norm(noise)
-
-
 @pytest.mark.parametrize("change", [{}, {"jumps": 3}, {"walk": 100.0}], ids=["stays", "jumps", "walks"])
 @pytest.mark.parametrize("law", LAWS)
 def test_blocks_of_any_size_give_the_same_rounds(
@@ -91,7 +75,7 @@ def _parameters(world: Synthetic, horizon: int) -> list[np.ndarray]:
     ]
 
 
-def test_jumps_draw_all_parameters_anew_at_even_distances() -> None:
+def test_jumps_redraw_all_parameters_at_even_distances() -> None:
     """Contexts and noise stay those of the world without jumps."""
     world = replace(WORLD, jumps=1)
     before, after = (_parameters(world, 200)[i : i + 2] for i in (0, 2))

@@ -152,12 +152,11 @@ def use_view(view: View) -> None:
         targets: dict[str, Any] = {"uniform": "uniform", "logged": "logged", "warm": evaluation.Frozen(warm)}
         targets |= {type(policy).__name__: evaluation.Frozen(policy) for policy in tuned}
         targets["greedy"] = hybandits.EpsilonGreedy(warm, epsilon=0.1)
-        for interval in ("bootstrap", "bernstein"):
-            evaluation.evaluate(view, targets, interval=interval, clip=20.0, reward_range=(0.0, 1.0), stop=300)
+        evaluation.evaluate(view, targets, interval="bernstein", clip=20.0, stop=300)
         for name in policy_names():
             policy = make_policy(name, {}, **shape)
             learning = {"it": evaluation.Learning(policy)}
-            evaluation.evaluate(view, learning, estimators=("replay",), stop=100)
+            evaluation.evaluate(view, learning, estimators=("replay",), interval="bernstein", stop=100)
             learn_log(policy, view, 0, 20)
 
 

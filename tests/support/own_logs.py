@@ -31,11 +31,11 @@ def write(path: Path, text: str | bytes) -> Path:
     return path
 
 
-def read(path: Any, tmp_path: Path, *, strict: bool = False, **mapping: Any) -> tuple[Log, Batch, ReadReport]:
-    """Convert; check that the totals add up."""
+def read(given: Any, tmp_path: Path, *, strict: bool = False, **mapping: Any) -> tuple[Log, Batch, ReadReport]:
+    """Convert files with a mapping, or what a reader reads; check that the totals add up."""
     report = ReadReport(strict=strict)
     seen: list[int] = []
-    reader = ColumnsReader(path, mapping=Mapping(**mapping))
+    reader = ColumnsReader(given, mapping=Mapping(**mapping)) if mapping else given
     out = tmp_path / f"log{len(list(tmp_path.glob('log*')))}"
     log = convert(reader, out, report, seen.append)
     assert report.lines == report.rounds + report.skipped

@@ -24,7 +24,7 @@ from hybandits import (
     SupLinUCB,
     Uniform,
 )
-from hybandits.simulation.rounds import Block, Rounds
+from hybandits.simulation.rounds import Rounds
 
 MAKERS: dict[str, Callable[[], Policy]] = {
     "HyLinUCB": lambda: HyLinUCB(d1=4, d2=3, noise=0.1, seed=2),
@@ -112,24 +112,6 @@ def in_blocks(shown: Sequence[Shown], cuts: Sequence[int] = (), met: Sequence[Ha
         block.append(each)
         known.update(each.arms)
     yield block
-
-
-class Coming:
-    """A world of `changing` rounds."""
-
-    d1, d2, noise, fresh_contexts = 4, 3, 0.1, False
-
-    def __init__(self, seed: int, cuts: Sequence[int] = ()) -> None:
-        self.shown = changing(seed)
-        self.cuts = cuts
-
-    def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
-        for block in in_blocks(self.shown[:horizon], self.cuts):
-            rounds, means, _ = together(block)
-            yield Block(rounds, means, np.array([each.means.max() for each in block]))
-
-    def noise_stream(self, trial: int = 0) -> np.random.Generator:
-        return np.random.default_rng(trial)
 
 
 def everyone(x: np.ndarray, z: np.ndarray) -> Rounds:
