@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV := .venv
 BIN := $(VENV)/bin
 # One BLAS thread per worker: more would compete for the cores.
-PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --dist loadgroup --no-loadscope-reorder
 PARTS ?=
 FLAGS ?=
 BASE ?=
@@ -24,11 +24,11 @@ paper: $(VENV)/lab.stamp  ## run the paper's evaluation at full length (some 80 
 
 quick: $(VENV)/dev.stamp  ## run lint, types and the fast tests (under a minute once everything is compiled)
 	$(MAKE) --no-print-directory --jobs 2 lint compile
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -n 2 -m "not slow"
 
 test: $(VENV)/dev.stamp  ## run lint, types, layers, all tests and doctests (about six minutes in a fresh clone)
 	$(MAKE) --no-print-directory --jobs 2 lint compile
-	$(PYTEST)
+	$(PYTEST) -n 3  # on two cores: some tests wait for other processes
 
 compile: $(VENV)/dev.stamp  ## compile all kernels for this machine (one to two minutes the first time)
 	$(BIN)/hybandits warmup

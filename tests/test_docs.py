@@ -88,6 +88,7 @@ def test_the_names_of_requests_in_metrics_are_documented() -> None:
     assert set(re.findall(r"`(\w+)`", said)) == names
 
 
+@pytest.mark.slow
 def test_the_requests_of_the_service_are_answered(tmp_path: Path) -> None:
     """Those of the README and of docs/service.md, each with its own bandit.toml."""
     for i, page in enumerate(("README.md", "docs/service.md")):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import hybandits
+from hybandits.foundation.compiling import PACKAGE, kernel_sources
 
 ROOT = Path(__file__).parent.parent
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
@@ -75,6 +76,12 @@ def test_the_workflow_tests_the_versions_that_the_classifiers_claim() -> None:
     assert listed == [match[1] for match in claimed if match]
     assert "run: .ci/run" in workflow
     assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_the_workflow_keys_machine_code_by_all_files_with_kernels() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text()
+    keyed = {path for pattern in re.findall(r"'(hybandits/\S+)'", workflow) for path in ROOT.glob(pattern)}
+    assert set(kernel_sources(PACKAGE)) <= keyed
 
 
 def test_hooks_run_what_make_lint_runs() -> None:

@@ -16,11 +16,8 @@ from hybandits.logs.store import Batch, Log, LogError
 from hybandits.simulation.rounds import FeatureSource, Rounds
 from hybandits.simulation.worlds import BLOCK_NUMBERS
 
-ARMS = {
-    "articles": "an arm is what the log shows: an article, an item, a product",
-    "positions": "an arm is a place in the list of candidates, as in the paper's released code: lists are cut to 20, "
-    "shorter ones filled up with arms of zero features",
-}
+ARMS = "articles", "positions"
+"""Kinds of arms: see `View`."""
 
 PLACES = 20
 """Places of a list when arms="positions"."""
@@ -56,7 +53,8 @@ class View:
     features : {"das", "li", "shared", "disjoint"}, perhaps followed by "+pair", "+pair:z" or "+pair:xz", optional
         How x and z are made from the vectors of a user, an arm and their pair; `usual_map` by default.
     arms : {"articles", "positions"}
-        What an arm is; see `ARMS`.
+        An arm is what the log shows, such as an article; or a place in the list of candidates, as in the paper's
+        released code, which cuts lists to 20 and fills shorter ones up with arms of zero features.
 
     Attributes
     ----------

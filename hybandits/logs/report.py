@@ -27,14 +27,10 @@ class ReadReport:
 
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict
+        self.rounds = 0
         self.reasons: Counter[str] = Counter()
         self.examples: dict[str, str] = {}
         self.sources: list[dict[str, Any]] = []
-
-    @property
-    def rounds(self) -> int:
-        """Lines that became rounds."""
-        return sum(source["rounds"] for source in self.sources)
 
     @property
     def skipped(self) -> int:
@@ -59,6 +55,7 @@ class ReadReport:
     def count(self, rounds: int, faults: Sequence[Fault] = ()) -> None:
         """Count lines of the present file: rounds, and lines that cannot be used; ReadError if strict."""
         source = self.sources[-1]
+        self.rounds += rounds
         source["lines"] += rounds + len(faults)
         source["rounds"] += rounds
         for line, reason, detail in faults:

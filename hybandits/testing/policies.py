@@ -155,21 +155,6 @@ class PolicyConformance:
                 first.forget(ARMS[2])
                 second.forget(names[2])
 
-    def test_lists_and_other_numbers_are_taken_as_doubles(self, page: Page) -> None:
-        first, second = self.twins(page)
-        x, z = page.features()
-        x, z = np.round(10 * x), np.round(10 * z)
-        page.play(first, 0)
-        a = first.choose(x, z, ARMS)
-        b = second.choose(x.astype(np.int32), np.asfortranarray(z.astype(np.float32)), ARMS)
-        assert a[:5] == b[:5]
-        frozen = x[a.index].copy()
-        frozen.flags.writeable = False
-        first.learn(a.arm, frozen, z[a.index].tolist(), reward=np.float32(1))
-        second.learn(a.arm, x[a.index], z[a.index], reward=1)
-        assert_array_equal(first.predict(x.tolist(), z, iter(ARMS)), second.predict(x, z, ARMS))
-        assert type(first.choose(x, z, np.arange(5)).arm) is int
-
     @pytest.mark.parametrize("with_receipts", [False, True])
     def test_a_batch_equals_one_by_one(self, page: Page, with_receipts: bool) -> None:
         first, second = self.twins(page)
@@ -306,7 +291,7 @@ class PolicyConformance:
         with pytest.raises(KeyError, match="'nobody' is not known"):
             policy.beta("nobody")
 
-    def test_forgotten_arms_start_anew_and_unknown_ones_are_refused(self, policy: Policy, page: Page) -> None:
+    def test_forgotten_arms_start_again_and_unknown_ones_are_refused(self, policy: Policy, page: Page) -> None:
         page.play(policy, 15)
         policy.forget("a9")
         assert "a9" not in policy.arms

@@ -129,25 +129,6 @@ def test_the_fast_path_takes_what_is_ready_and_nothing_else(n: int) -> None:
         assert table.checked_candidates(*features, ids, False).x.tolist() == x.tolist()
 
 
-@pytest.mark.parametrize(
-    ("arms", "error", "message"),
-    [
-        (["a"], ValueError, "arms has 1 ids but the features have 2 rows: pass one row of x and z per candidate"),
-        (["a", "a"], ValueError, "arms holds 'a' more than once: each candidate may appear once per call"),
-        (["a", ["b"]], TypeError, r"arms holds an id that is not hashable: \['a', \['b'\]\]"),
-        ({"a", "b"}, TypeError, "arms must be a list of ids"),
-        ("ab", TypeError, "arms must be a list of ids, got 'ab'"),
-        (["a", None], TypeError, "arm is None"),
-        (["a", float("nan")], ValueError, "arm is nan"),
-    ],
-)
-def test_ids_that_are_refused_admit_nobody(arms: Any, error: type[Exception], message: str) -> None:
-    table = Blocks()
-    with pytest.raises(error, match=message):
-        table.checked_candidates(np.ones((2, 2)), np.ones((2, 1)), arms, admit=True)
-    assert table.known == 0
-
-
 def test_candidates_are_checked_and_admitted() -> None:
     table = learned("a")
     x, z = [[1, 2], [3, 4]], [[5], [6]]

@@ -28,24 +28,6 @@ def test_score_equals_the_dense_solve(problem: Problem) -> None:
     assert (np.abs(mean - dense_mean) <= 1e-9 * scale).all()
 
 
-@PROBLEMS
-@given(problem=hybrid_problems())
-def test_batch_equals_one_by_one_to_the_bit(problem: Problem) -> None:
-    one = problem.estimator()
-    batch = HybridRidge(d1=problem.d1, d2=problem.d2, ridge=problem.ridge)
-    if problem.rows:
-        arms, x, z, rewards = zip(*problem.rows, strict=True)
-        half = len(arms) // 2
-        for part in (slice(0, half), slice(half, None)):
-            batch.learn_batch(arms[part], np.array(x)[part], np.array(z)[part], np.array(rewards)[part])
-    for array, expected in zip(
-        batch.predict(problem.x, problem.z, problem.arms), one.predict(problem.x, problem.z, problem.arms), strict=True
-    ):
-        assert_array_equal(array, expected)
-    assert batch.rounds == one.rounds
-    assert batch.learned.keys() == one.learned.keys()
-
-
 @pytest.mark.slow
 @PROBLEMS
 @given(problem=hybrid_problems(), cut=st.integers(0, 40))

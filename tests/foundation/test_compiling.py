@@ -45,6 +45,7 @@ def kernels_by_module() -> dict[ModuleType, list[Any]]:
     return {module: list(defined.values()) for module in modules if (defined := kernels(module))}
 
 
+@pytest.mark.slow
 def test_the_digest_covers_every_module_that_defines_kernels() -> None:
     covered = set(kernel_sources(PACKAGE))
     modules = kernels_by_module()
@@ -53,6 +54,7 @@ def test_the_digest_covers_every_module_that_defines_kernels() -> None:
     assert PACKAGE / "kernels" / "simd.py" in covered
 
 
+@pytest.mark.slow
 def test_machine_code_on_disk_is_stamped_with_all_sources() -> None:
     """Should Numba move these internals, `KernelCache` must follow, or an edit could leave stale code in use."""
     for module, defined in kernels_by_module().items():

@@ -108,6 +108,7 @@ def test_the_sentences_on_sensitivity_carry_the_numbers() -> None:
     )
 
 
+@pytest.mark.slow
 def test_combinations_are_ordered_and_single_differences_reverse_pairs() -> None:
     """The ridge as written costs HyLinUCB 200 everywhere; LinUCB and DisLinUCB differ in the written world alone."""
 

@@ -17,6 +17,7 @@ from hybandits.paper import theorems
 from hybandits.policies.by_name import make_policy
 
 
+@pytest.mark.slow
 def test_every_declared_experiment_runs() -> None:
     for protocol in ("released", "written"):
         for name, setting in paper.SETTINGS.items():

@@ -55,6 +55,7 @@ def fabricated(levels: dict[str, float]) -> Any:
     return as_results(*outcomes)
 
 
+@pytest.mark.slow
 def test_losses_are_relative_to_uniform_choice_and_to_the_diverse_world() -> None:
     results = fabricated({"structured-fixed": 0.75, "structured-one-hot": 0.25})
     worlds = structured_worlds(results, "written")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +27,9 @@ from hybandits import (
     ("make", "error", "message"),
     [
         (lambda: HyLinUCB(d1=0, d2=0), ValueError, "d1 and d2 are both 0"),
-        (lambda: HyLinUCB(d1=-1, d2=2), ValueError, "d1 must be at least 0, got -1"),
-        (lambda: HyLinUCB(d1=1.5, d2=2), TypeError, "d1 must be a whole number, got 1.5"),  # type: ignore[arg-type]
-        (lambda: HyLinUCB(d1=True, d2=2), TypeError, "d1 must be a whole number, got True"),
         (lambda: HyLinUCB(d1=1, d2=1, ridge=0.0), ValueError, "ridge must be positive, got 0.0"),
-        (lambda: HyLinUCB(d1=1, d2=1, ridge=math.nan), ValueError, "ridge must be finite, got nan"),
-        (lambda: HyLinUCB(d1=1, d2=1, ridge="1"), TypeError, "ridge must be a number, got '1'"),  # type: ignore[arg-type]
         (lambda: HyLinUCB(d1=1, d2=1, noise=-0.1), ValueError, "noise must be positive, got -0.1"),
         (lambda: HyLinUCB(d1=1, d2=1, seed=-3), ValueError, "seed must be at least 0, got -3"),
-        (lambda: HyLinUCB(d1=1, d2=1, seed=0.5), TypeError, "seed must be a whole number"),  # type: ignore[arg-type]
         (lambda: HyLinUCB(d1=1, d2=1, exploration=0.5), TypeError, "exploration must be a coefficient"),  # type: ignore[arg-type]
         (
             lambda: HyLinUCB(d1=1, d2=1, noise=0.1, exploration=Constant(alpha=1.0)),
@@ -44,7 +37,6 @@ from hybandits import (
             "noise=0.1 and exploration=.* were both given",
         ),
         (lambda: HyLinUCB(d1=1, d2=1, ridge=1e-30), ValueError, "ridge must lie between 1e-20 and 1e20, got 1e-30"),
-        (lambda: HyLinUCB(d1=1, d2=1, ridge=10**400), ValueError, "ridge must be finite"),
         (lambda: HyLinUCB(d1=1, d2=1, exploration=SelfNormalised), TypeError, "exploration must be a coefficient"),  # type: ignore[arg-type]
         (
             lambda: HyThompson(d1=1, d2=1, noise=1e200),
