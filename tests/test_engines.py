@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,14 +27,7 @@ from tests.support.work import (
     wait_for,
 )
 
-ENGINES: dict[str, Callable[[], Engine]] = {
-    "serial": SerialEngine,
-    "one process": lambda: ProcessEngine(1),
-    "two processes": lambda: ProcessEngine(2),
-}
-ONE = pytest.param("one process", marks=pytest.mark.slow)
-TWO = pytest.param("two processes", marks=pytest.mark.slow)
-ALL = ["serial", ONE, TWO]
+ENGINES = [SerialEngine(), pytest.param(ProcessEngine(2), marks=pytest.mark.slow)]
 
 
 def test_the_serial_engine_reports_every_step_of_every_task() -> None:
@@ -52,10 +44,10 @@ def test_processes_report_progress_while_a_task_runs() -> None:
     assert 5 not in amounts
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_every_task_is_done(name: str) -> None:
-    assert dict(ENGINES[name]().map(square, list(range(7)), ignore)) == {i: i * i for i in range(7)}
-    assert dict(ENGINES[name]().map(square, [], ignore)) == {}
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_task_is_done(engine: Engine) -> None:
+    assert dict(engine.map(square, list(range(7)), ignore)) == {i: i * i for i in range(7)}
+    assert dict(engine.map(square, [], ignore)) == {}
 
 
 @pytest.mark.slow
@@ -90,10 +82,10 @@ def test_tasks_on_a_cluster_of_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert ray.is_initialized()
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_an_error_in_the_work_comes_through(name: str) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_error_in_the_work_comes_through(engine: Engine) -> None:
     with pytest.raises(ValueError, match="no good: 0"):
-        list(ENGINES[name]().map(fail, [0], ignore))
+        list(engine.map(fail, [0], ignore))
 
 
 @pytest.mark.parametrize("kind", [ProcessEngine, Ray])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hybandits import EpsilonGreedy, Greedy, HyLinUCB, HyThompson
-from hybandits.engines import Engine, ProcessEngine, Ray, SerialEngine
+from hybandits.engines import ProcessEngine, Ray, SerialEngine
 from hybandits.evaluation import ChoiceProbabilities, EvaluationPlan, Frozen, Learning, evaluate, fit, parts
 from hybandits.evaluation.parts import BlockLayout
 from hybandits.evaluation.results import Evaluation
@@ -134,10 +134,15 @@ def test_splitting_the_work(tmp_path: Path, trained: Greedy, monkeypatch: pytest
     assert entire.diagnostics["own"].rounds == 2996
 
 
-def engines_agree(
-    engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch, *, interval: str = "bootstrap", pair: int = 0
+ON_RAY = pytest.param(Ray, marks=pytest.mark.xdist_group("ray"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", [ProcessEngine, ON_RAY])
+def test_engines_agree_to_the_bit(
+    engine: type[ProcessEngine | Ray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    view = View(write_log(path, 2000, parts=6, uniform=True, clicks=True, pools=SAME, pair=pair))
+    view = View(write_log(tmp_path / "log", 2000, parts=6, uniform=True, clicks=True, pools=SAME, pair=2))
     monkeypatch.setattr(parts, "PART_ROUNDS", 700)
     trained = Greedy(d1=view.d1, d2=view.d2, seed=0)
     fit.warm_start(trained, fit.collect(view, 0, 150))
@@ -146,23 +151,11 @@ def engines_agree(
     targets["learning"] = Learning(HyLinUCB(d1=view.d1, d2=view.d2, seed=0))
     targets["greedy"], targets["epsilon"] = Frozen(trained), Frozen(targets["epsilon"])
     targets["thompson"] = Frozen(targets["thompson"])
-    options: dict[str, Any] = {"estimators": ["replay", "ips", "snips", "dm", "dr"], "interval": interval}
-    here = evaluate(view, targets, engine=SerialEngine(), **options)
-    there = evaluate(view, targets, engine=engine, **options)
+    estimators = ["replay", "ips", "snips", "dm", "dr"]
+    here = evaluate(view, targets, engine=SerialEngine(), estimators=estimators)
+    there = evaluate(view, targets, engine=engine(2), estimators=estimators)
     assert json.dumps(here.plain(), allow_nan=False) == json.dumps(there.plain(), allow_nan=False)
     assert here.of("learning", "replay").value is not None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("interval", "pair"), [("bootstrap", 0), ("bernstein", 2)])
-def test_engines_agree_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: str, pair: int) -> None:
-    engines_agree(ProcessEngine(2), tmp_path / "log", monkeypatch, interval=interval, pair=pair)
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("ray")
-def test_ray_agrees_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    engines_agree(Ray(2), tmp_path / "log", monkeypatch)
 
 
 def test_everything_refused(tmp_path: Path) -> None:

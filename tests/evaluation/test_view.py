@@ -37,7 +37,7 @@ def _numbers(rounds):
     return sum(each.size for each in (rounds.x, rounds.z, rounds.index, rounds.source.vector, rounds.source.user))
 
 
-def test_a_long_list_after_a_short_one_does_not_take_the_room_of_many(tmp_path):
+def test_a_long_list_after_a_short_one_does_not_take_the_memory_of_many(tmp_path):
     view = View(little_log(tmp_path, arms=60, pool=2, every=10_000))
     names = view.log.names
     with LogWriter(tmp_path / "mixed", kind="test", user=view.log.user, arm=view.log.arm) as writer:

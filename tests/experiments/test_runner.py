@@ -59,7 +59,7 @@ RAY = pytest.param(Ray(2), marks=pytest.mark.xdist_group("ray"), id="ray")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", [ProcessEngine(1), ProcessEngine(2), RAY])
+@pytest.mark.parametrize("engine", [ProcessEngine(2), RAY])
 def test_every_engine_gives_the_same_bytes(engine: ProcessEngine | Ray, whole: Path, tmp_path: Path) -> None:
     run([SMALL, EIGEN], tmp_path, engine=engine)
     assert contents(tmp_path) == contents(whole)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from library_benchmark import report, scores
-from library_benchmark.scores import results, score, summarise
+from library_benchmark.scores import results, score
 
 
 def run(method: str, seed: int, reward: float, *, variant: str = "", reason: str = "") -> dict[str, Any]:
@@ -29,13 +29,6 @@ def test_a_score_is_the_share_of_what_is_possible_beyond_chance() -> None:
     assert score(20.0, 20.0, 120.0) == 0
     assert score(10.0, 20.0, 120.0) == pytest.approx(-0.1)
     assert math.isnan(score(5.0, 5.0, 5.0))
-
-
-def test_the_interval_is_students() -> None:
-    mean, half, runs = summarise([0.1, 0.2, 0.3, 0.4, 0.5])
-    assert (mean, runs) == (pytest.approx(0.3), 5)
-    assert half == pytest.approx(2.7764451 * math.sqrt(0.025 / 5))
-    assert math.isnan(summarise([0.5]).half)
 
 
 def test_defaults_and_the_best_of_the_grid_are_kept_apart() -> None:

@@ -29,7 +29,7 @@ def variable(task: str, report: Report) -> str | None:
 
 def slowly(task: int, report: Report) -> int:
     for _ in range(5):
-        time.sleep(0.7)
+        time.sleep(0.3)
         report(1)
     return task
 
