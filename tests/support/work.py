@@ -27,11 +27,10 @@ def variable(task: str, report: Report) -> str | None:
     return os.environ.get(task)
 
 
-def slowly(task: int, report: Report) -> int:
-    for _ in range(5):
-        time.sleep(0.3)
-        report(1)
-    return task
+def report_and_wait(task: Path, report: Report) -> None:
+    """Go on when the file is there."""
+    report(1)
+    wait_for(task.exists)
 
 
 def sleep(task: int, report: Report) -> None:
