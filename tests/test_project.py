@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import hybandits
-from hybandits.foundation.compiling import PACKAGE, kernel_sources
+from hybandits.foundation.machine_code import PACKAGE, kernel_sources
 
 ROOT = Path(__file__).parent.parent
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
