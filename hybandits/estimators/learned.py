@@ -13,9 +13,10 @@ from hybandits.estimators.inputs import checked_feedback, not_finite
 from hybandits.estimators.policy_file import FileError, put_back
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.estimators.ridge import OnlineEstimator, are_sound, beta_of, diagonal_of, theta_of
+from hybandits.estimators.unfinished import Unfinished, put_together
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
-from hybandits.kernels import arrow, empirical_bayes, evidence, memories
+from hybandits.kernels import arrow, empirical_bayes, evidence, large, memories
 from hybandits.kernels.addresses import table_of
 
 AUTO: Literal["auto"] = "auto"
@@ -99,7 +100,7 @@ def checked_groups(groups: Any, d1: int, d2: int) -> Groups | None:
     remedy = "pass groups=(x_groups, z_groups) with one whole number for each column, or None for one group of all"
     try:
         parts = list(groups)
-        given = [None if part is None else np.asarray(part).tolist() for part in parts]
+        given = [None if part is None else [*getattr(part, "tolist", lambda part=part: part)()] for part in parts]
     except TypeError:
         raise TypeError(f"groups must be a pair of lists, got {checks.short(groups)}: {remedy}") from None
     if len(parts) != 2:
@@ -107,13 +108,12 @@ def checked_groups(groups: Any, d1: int, d2: int) -> Groups | None:
     for name, d, part in zip("xz", (d1, d2), given, strict=True):
         if part is None:
             continue
-        if not isinstance(part, list) or len(part) != d:
-            size = len(part) if isinstance(part, list) else checks.short(part)
-            raise ValueError(f"groups has {size} groups for the {d} columns of {name}: {remedy}")
+        if len(part) != d:
+            raise ValueError(f"groups has {len(part)} groups for the {d} columns of {name}: {remedy}")
         for k, number in enumerate(part):
-            if type(number) is not int:
+            if not isinstance(number, int | np.integer) or isinstance(number, bool):
                 raise TypeError(f"the group of {name}[{k}] is {number!r}, which is not a whole number: {remedy}")
-    x_groups, z_groups = (None if part is None else tuple(part) for part in given)
+    x_groups, z_groups = (None if part is None else tuple(map(int, part)) for part in given)
     return x_groups, z_groups
 
 
@@ -161,13 +161,20 @@ class LearnedModel:
         named = [*(("x", group) for group in x_groups or d1 * [0]), *(("z", group) for group in z_groups or d2 * [0])]
         self.groups = list(dict.fromkeys(named))
         self.fixed_noise = noise is not None
+        self.large = d1 + d2 > evidence.LARGE
+        self.unfinished: Unfinished | None = None
         indices, numbers, p = np.zeros(0, np.int64), np.zeros(0), d1 + d2
         shared, both = arrow.factor_size(d1, 0), arrow.factor_size(p, 0)
         self.arrays = evidence.Model(
             evidence.Data(numbers, numbers, np.zeros(shared), np.zeros(d1), np.zeros(both), np.zeros(p)),
             evidence.Arms(indices, indices, indices, indices, numbers, numbers),
             evidence.Posterior(
-                numbers, numbers, np.zeros(shared), np.zeros(arrow.score_size(d1, 0)), np.zeros(shared), np.zeros(d1)
+                numbers,
+                numbers,
+                np.zeros(shared),
+                np.zeros(arrow.score_size(d1, 0)),
+                np.zeros(shared + (arrow.triangle_size(d1) if self.large else 0)),
+                np.zeros(d1),
             ),
             np.zeros(1, evidence.STATE),
             np.zeros(p, evidence.FEATURE),
@@ -242,6 +249,7 @@ class LearnedModel:
         for mine, theirs in zip(self._named(), other._named(), strict=True):
             for name, array in mine.items():
                 array[...] = theirs[name]
+        self.unfinished = deepcopy(other.unfinished)
 
     def copy(self) -> Self:
         """Return an independent copy."""
@@ -338,6 +346,10 @@ class LearnedModel:
 
     def _step(self, arrays: evidence.Model) -> tuple[FloatArray, FloatArray]:
         """One fixed-point step over all arms; their data are up to date."""
+        if self.large and self.arrays.arms.rank[self.in_order].sum() <= self.d1 + self.d2:
+            step = large.with_room(large.begin_step(self.in_order, self.d1, self.d2, arrays), self.d1)
+            large.advance(step, self.d1, self.d2, math.inf)
+            return large.finish_step(step, self.d1, self.d2, arrays, 0.0, self.fixed_noise)  # type: ignore[no-any-return]
         known: tuple[FloatArray, FloatArray] = evidence.step(
             self.in_order, self.d1, self.d2, arrays, 0.0, self.fixed_noise
         )
@@ -410,14 +422,29 @@ class LearnedModel:
         self.continue_refresh(math.inf)
 
     def _begin_rebuilding(self) -> None:
+        self.unfinished = None
         if self.state.refreshes > 0:
             empirical_bayes.apply_settings(self.d1, self.d2, self.arrays)
-        empirical_bayes.begin_rebuilding(self.d1, self.d2, self.arrays)
+        if self.large:
+            self.unfinished = Unfinished(*empirical_bayes.begin_rebuilding_large(self.d1, self.d2, self.arrays))
+        else:
+            empirical_bayes.begin_rebuilding(self.d1, self.d2, self.arrays)
 
     def continue_refresh(self, budget: float) -> None:
         """Continue a refresh, steps first, then arm by arm, until it is done or the budget of this row is spent."""
         d1, d2, state = self.d1, self.d2, self.state
         spent = 0.0
+        if self.large:
+            while state.phase > 1 and spent < budget:
+                spent += self._continue_step(budget - spent)
+            if self.unfinished is not None and state.phase == 1 and spent < budget:
+                assert self.unfinished.rows is not None
+                rows = large.Rebuilding(self.unfinished.rows, self.unfinished.at)
+                spent += large.add_copied_rows(rows, d1, self.arrays, budget - spent)
+                if rows.at[0] == rows.at[1]:
+                    self.unfinished = None
+            if self.unfinished is not None or state.phase > 1 or spent >= budget:
+                return
         while state.phase > 1:
             slots, left_out, cost = empirical_bayes.arms_of_step(d1, d2, self.arrays.arms, state, BUDGET)
             empirical_bayes.fade_arms(slots, d1, d2, self.arrays)
@@ -429,6 +456,41 @@ class LearnedModel:
             if 2.0 * spent >= budget:  # another step may cost as much
                 return
         empirical_bayes.rebuild(d1, d2, self.arrays, spent, budget)
+
+    def _continue_step(self, budget: float) -> float:
+        """Continue a step in slices, or begin one; returns how many operations were spent."""
+        d1, d2, state = self.d1, self.d2, self.state
+        part = self.unfinished
+        spent = 0.0
+        if part is None:
+            p = d1 + d2
+            slots, left_out, _ = empirical_bayes.arms_of_step(d1, d2, self.arrays.arms, state, max(BUDGET, 2.0 * p**3))
+            empirical_bayes.fade_arms(slots, d1, d2, self.arrays)
+            own = self._with_own_settings()
+            step = large.with_room(large.begin_step(slots, d1, d2, own), d1)
+            part = Unfinished(
+                step=step, state=own.state, features=own.features, mean_spread=own.mean_spread,
+                left_out=np.array([left_out]),
+            )  # fmt: skip
+            self.unfinished = part
+            spent = 4.0 * len(step.rows.values)
+        assert part.step is not None
+        spent += float(large.advance(part.step, d1, d2, budget - spent))
+        if part.step.at[0] == large.DONE:
+            own = self.arrays._replace(state=part.state, features=part.features, mean_spread=part.mean_spread)
+            assert part.left_out is not None
+            large.finish_step(part.step, d1, d2, own, float(part.left_out[0]), self.fixed_noise)
+            for name in ("sigma2", "evidence", "parameters"):
+                state[name] = part.state[0][name]
+            for name in ("scale", "s2", "m"):
+                self.arrays.features[name] = part.features[name]
+            self.arrays.mean_spread[:] = part.mean_spread
+            self.unfinished = None
+            state.phase -= 1
+            if state.phase == 1:
+                self._begin_rebuilding()
+                spent += 4.0 * d1 * d1
+        return spent
 
     def marginalise(self, slot: int) -> None:
         """Integrate an arm out of the data, at the settings in use."""
@@ -505,7 +567,8 @@ class LearnedModel:
         slots = np.concatenate(([NEW_ARM], self.in_order)).astype(np.int64)
         by_slot, others = self._named()
         saved = {name: array[slots] for name, array in by_slot.items() if name not in DERIVED}
-        return saved | {name: array.copy() for name, array in others.items()}
+        unfinished = {} if self.unfinished is None else self.unfinished.arrays()
+        return saved | {name: array.copy() for name, array in others.items()} | unfinished
 
     def put_back(self, arrays: dict[str, np.ndarray], rounds: int) -> None:
         """Restore the arrays of `blocks` in a new model; raise FileError if the parts do not fit together."""
@@ -515,6 +578,7 @@ class LearnedModel:
         for name, array in (by_slot | others).items():
             if name not in DERIVED:
                 put_back(name, array, arrays[name])
+        self.unfinished = put_together(arrays, self.d1, self.d2)
         arms, state = self.arrays.arms, self.state
         arms.place[:] = np.arange(-1, n - 1)
         arms.order[: n - 1] = np.arange(1, n)
@@ -527,6 +591,9 @@ class LearnedModel:
             or state.arms != n - 1
             or (diagonal < 0).any()
             or not 0 <= state.cursor <= state.end < n
+            or not 0 <= state.inverted <= self.d1
+            or (self.unfinished is not None and state.phase != 1 and self.unfinished.step is None)
+            or (self.unfinished is not None and state.phase < 2 and self.unfinished.step is not None)
         ):
             raise FileError("the state of the refresh does not fit the arms: the file is corrupt")
 

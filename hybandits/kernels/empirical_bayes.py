@@ -33,6 +33,7 @@ from hybandits.kernels.arrow import (
     within_limit,
 )
 from hybandits.kernels.evidence import (
+    LARGE,
     differs,
     gather_rows,
     rank_of,
@@ -42,6 +43,7 @@ from hybandits.kernels.evidence import (
     weight_of,
     whiten_arm,
 )
+from hybandits.kernels.large import add_rows, begin_adding, begin_inverting, invert_next, use_next
 
 TINY = 1e-50
 """Features and rewards below this count as 0, because their squares underflow."""
@@ -193,8 +195,17 @@ def rebuild_arm(slot, d1, d2, model):
     q = np.empty(d2)
     count = gather_rows(data.arm, f, data.arm_rhs, slot * d2, d1, d2, rows, start, start, d2, q)
     reflect_rows(posterior.arm_factor, f, posterior.arm_score, h, d2, d1, rows, start, count, d1 + d2, q)
-    reflect_rows(posterior.next_factor, start, posterior.next_rhs, start, d1, start, rows, d2, count, d1 + d2, q)
+    add_rows(rows, d2, count, d1 + d2, d1, q, model)
     refresh_arm(slot, d1, d2, posterior)
+
+
+@kernel
+def begin_with_arms(d1, d2, model):
+    """The block of new arms, and the place of the first arm to be rebuilt."""
+    prior_block(0 * d1, d1, d2, model)
+    state = model.state[0]
+    state.cursor = 0
+    state.end = state.arms
 
 
 @kernel
@@ -218,10 +229,15 @@ def begin_rebuilding(d1, d2, model):
             left[k] -= rows[k, d1 + j] * model.features[d1 + j].m_in_use
     flat = rows.reshape(d1 * (d1 + d2))
     reflect_rows(next_factor, start, next_rhs, start, d1, start, flat, start, d1, d1 + d2, left)
-    prior_block(start, d1, d2, model)
-    state = model.state[0]
-    state.cursor = 0
-    state.end = state.arms
+    begin_with_arms(d1, d2, model)
+
+
+@kernel
+def begin_rebuilding_large(d1, d2, model):
+    """`begin_rebuilding` with the rows of theta left to be added in slices; returns them."""
+    rebuilding = begin_adding(d1, d2, model)
+    begin_with_arms(d1, d2, model)
+    return rebuilding
 
 
 @kernel
@@ -237,9 +253,15 @@ def rebuild(d1, d2, model, spent, budget):
         rank = model.arms.rank[slot]
         spent += ALONE + rank * (3.0 * d2 * (d2 + 2.0 * d1) + 3.0 * d1 * d1) + 1.0 * d2 * d2 * (d2 + d1)
         state.cursor += 1
-    posterior.shared_factor[:] = posterior.next_factor
-    posterior.shared_score[:d1] = posterior.next_rhs
-    refresh_block(posterior.shared_factor, start, posterior.shared_score, start, d1, start)
+    if d1 + d2 > LARGE:
+        spent += invert_next(d1, model, budget - spent)
+        if state.inverted < d1 or spent >= budget:
+            return
+        use_next(d1, model)
+    else:
+        posterior.shared_factor[:] = posterior.next_factor
+        posterior.shared_score[:d1] = posterior.next_rhs
+        refresh_block(posterior.shared_factor, start, posterior.shared_score, start, d1, start)
     if state.refreshes > 0:
         state.ready = 1
     state.phase = 0
@@ -372,6 +394,10 @@ def learn_with_settings(slot, x, z, reward, model):
         kept = rest.copy() if rebuilt else rest_plain.copy()
         kept_left = left if rebuilt else left_plain
         rotate_row(posterior.next_factor, start, posterior.next_rhs, start, d1, start, kept, kept_left, c, s)
+        if state.inverted > 0:
+            e[:] = 0.0
+            behind = factor_size(d1, start) - state.inverted
+            rotate_inverse(posterior.next_factor, behind, state.inverted, c, s, e)
     for k in range(d1):
         e[k] = 0.0
     unexplained = rotate_row(data.shared, start, data.shared_rhs, start, d1, start, rest_plain, left_plain, c, s)
@@ -382,9 +408,11 @@ def learn_with_settings(slot, x, z, reward, model):
     state.rows += 1
     if arms.pulls[slot] % REFRESH == 0:
         refresh_arm(slot, d1, d2, posterior)
-    if state.rows % REFRESH == 0:
+    if state.rows % REFRESH == 0 and d1 + d2 <= LARGE:
         refresh_block(posterior.shared_factor, start, posterior.shared_score, start, d1, start)
     schedule_refresh(new, state)
+    if state.rows % REFRESH == 0 and d1 + d2 > LARGE and state.phase == 0:
+        begin_inverting(d1, model)
     return 2 if state.phase > 0 else 1
 
 

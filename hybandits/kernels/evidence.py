@@ -26,7 +26,7 @@ from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, store4
 
 _SUMS = ["residual", "mean_reward", "spread", "squares", "log_det_dropped", "weight", "rate", "clock"]
 _RESULTS = ["evidence", "parameters", "sigma2_in_use"]
-_COUNTS = ["rows", "next", "due", "phase", "cursor", "end", "arms", "refreshes", "ready", "constant"]
+_COUNTS = ["rows", "next", "due", "phase", "cursor", "end", "inverted", "arms", "refreshes", "ready", "constant"]
 
 STATE = np.dtype(
     (np.record, [(name, "f8") for name in ("sigma2", *_SUMS, *_RESULTS)] + [(name, "i8") for name in _COUNTS])
@@ -43,6 +43,7 @@ STATE = np.dtype(
 - rows, next, due: rows learned, the row of the next refresh, 1 if one is due
 - phase: stage of a refresh (0: none, 1: rebuilding the posterior factors, more: the steps before that)
 - cursor, end: the place in `Arms.order` that rebuilding has reached, and the one where it ends
+- inverted: rows of the next L_0 that follow from the next R_0; 0 where these are not yet to be computed (see `large`)
 - arms, refreshes: arms that have learned, refreshes so far
 - ready: 1 if the posterior factors have been built at learned settings
 - constant: features that have never changed, as of the last refresh
@@ -140,6 +141,8 @@ FLOOR_SCALE, CEILING_SCALE = 1e-8, 1e12
 """Bounds of the variances of parameters, in units of their centres."""
 MOST_NEWTON, LONGEST = 100, 4.0
 """The number of Newton's steps towards a centre, and the longest, in natural logarithms."""
+LARGE = 128
+"""With more features than this, d1 + d2, refreshes are done in slices, see `large`."""
 UNINFORMED = 2.0**500
 """The ridge of a feature whose parameter stays 0, whatever the feature's units."""
 
@@ -479,8 +482,21 @@ def posterior_of_shared(d1, d2, model, whitened, prior):
 
 
 @kernel
-def moments_of_shared(d1, features, constant, prior, u, columns):
-    """The effective numbers of parameters of constant features, and of other entries of theta and m, in each group; and
+def known_of_shared(prior, columns):
+    """The effective number of parameters of every entry of (theta, m)."""
+    p = prior.shape[0]
+    known = np.empty(p)
+    for k in range(p):
+        width = 0.0
+        for i in range(k, p):
+            width += columns[k, i] * columns[k, i]
+        known[k] = max(0.0, 1.0 - prior[k] * width)
+    return known
+
+
+@kernel
+def sums_of_groups(features, constant, known, u):
+    """The effective numbers of parameters of constant features, and of other entries of (theta, m), in each group; and
     the weighted squares of these entries."""
     p = u.shape[0]
     _, count = groups_of(features, 0 * p, p)
@@ -488,14 +504,10 @@ def moments_of_shared(d1, features, constant, prior, u, columns):
     gammas = np.zeros(count)
     squares = np.zeros(count)
     for k in range(p):
-        width = 0.0
-        for i in range(k, p):
-            width += columns[k, i] * columns[k, i]
-        gamma = max(0.0, 1.0 - prior[k] * width)
         if constant[k]:
-            fixed[features[k].group] += gamma
+            fixed[features[k].group] += known[k]
         else:
-            gammas[features[k].group] += gamma
+            gammas[features[k].group] += known[k]
             squares[features[k].group] += weight_of(features[k]) * u[k] * u[k]
     return fixed, gammas, squares
 
@@ -554,7 +566,7 @@ def groups_of(features, first, last):
 
 
 @kernel
-def center_of(scales, first):
+def common_centre(scales, first):
     """The centre c of the scales of several groups, which is itself drawn to `first`; of one group it is `first`.
 
     With half-Cauchy priors of median sqrt(c) on the roots of the scales and one of median sqrt(first) on that of c, the
@@ -604,7 +616,7 @@ def set_group_scales(features, first, last, constant, gammas, squares, centre):
         scales[features[k].group - group] = features[k].scale
         if features[k].seen > 0 and not constant[k]:
             known[features[k].group - group] = True
-    c = center_of(scales[known], centre) if count > 1 else centre
+    c = common_centre(scales[known], centre) if count > 1 else centre
     for g in range(count):
         scales[g] = bounded(half_cauchy(squares[group + g], gammas[group + g], scales[g], c), centre)
         if count > 1 and not known[g]:
@@ -622,6 +634,8 @@ def set_own_scales(features, d1, gamma, squares, c_2):
     means = np.zeros(count)
     all_squares = np.zeros(count)
     all_gamma = np.zeros(count)
+    squares = squares.copy()
+    gamma = gamma.copy()
     for k in range(d2):
         sizes[features[d1 + k].group - first] += 1.0
     for k in range(d2):
@@ -632,7 +646,7 @@ def set_own_scales(features, d1, gamma, squares, c_2):
         means[g] += feature.s2 / sizes[g]
         all_squares[g] += squares[k]
         all_gamma[g] += gamma[k]
-    c = center_of(means, c_2)
+    c = common_centre(means, c_2)
     for g in range(count):
         means[g] = bounded(half_cauchy(all_squares[g], all_gamma[g], means[g], c), c_2)
     for k in range(d2):
@@ -655,46 +669,66 @@ def set_common_mean(features, d1, u, columns, mean_spread):
 
 
 @kernel
-def step(slots, d1, d2, model, left_out, fixed_noise):
-    """One fixed-point step of the marginal likelihood; changes the scales and m of a model.
-
-    slots: the arms that take part; left_out: the number of parameters determined by the rows of the other arms alone.
-    fixed_noise: True if the noise is given. A scale that is 0 begins at its centre. Returns the effective numbers of
-    parameters: of theta and m in each group, and of the arms' own for each feature of z.
-    """
-    state, features, data = model.state[0], model.features, model.data
-    p = d1 + d2
-    start = 0 * d1
+def begin_at_centres(d1, model, prior):
+    """Let scales that are 0 begin at their centres; fill the ridges (a, g) of (theta, m), and return b."""
+    state, features = model.state[0], model.features
     constant, _ = constant_features(state, features)
-    centre = centres(state, features, d1, constant)
-    c_sigma, c_1, c_2, c_m = centre
-    start_at(centre, state, features, d1)
-    sigma2 = state.sigma2
-    ridge = np.empty(p)
-    prior = np.empty(p)
+    start_at(centres(state, features, d1, constant), state, features, d1)
+    ridge = np.empty(prior.shape[0])
     set_ridges(state, features, d1, ridge, prior[d1:])
     prior[:d1] = ridge[:d1]
-    whitened = whitened_rows(slots, d1, d2, data, ridge[d1:])
-    u, columns, rest, log_det = posterior_of_shared(d1, d2, model, whitened, prior)
-    errors = state.residual + squared_errors(start, start, d1, data.shared, data.shared_rhs, u, u[:d1])
-    if data.dropped.any():
-        errors += squared_errors(start, start, p, data.dropped, data.dropped_rhs, u, u)
-    fixed, gammas, squares = moments_of_shared(d1, features, constant, prior, u, columns)
-    gamma_2, squares_2, errors = moments_of_own(slots, d1, d2, data, features, whitened, ridge[d1:], u, columns, errors)
+    return ridge[d1:].copy()
+
+
+@kernel
+def set_scales(d1, model, u, known, own_known, own_squares, rest, log_det, errors, left_out, fixed_noise):
+    """Noise and scales, given the estimate u of (theta, m), effective numbers of parameters and sums of squares.
+
+    own_known, own_squares: of the arms' own parameters, for each feature of z. rest, log_det: of the evidence. Returns
+    the effective numbers of parameters of (theta, m) in each group, and `own_known`.
+    """
+    state, features = model.state[0], model.features
+    sigma2 = state.sigma2
+    constant, _ = constant_features(state, features)
+    c_sigma, c_1, c_2, c_m = centres(state, features, d1, constant)
+    fixed, gammas, squares = sums_of_groups(features, constant, known, u)
     state.evidence = -0.5 * (state.weight * math.log(2.0 * math.pi * sigma2) + rest / sigma2 + log_det)
     state.parameters = fixed.sum()
     for gamma in gammas:
         state.parameters += gamma
-    state.parameters += gamma_2.sum()
+    state.parameters += own_known.sum()
     if not fixed_noise:
         free = max(0.0, state.weight - left_out - state.parameters)
         spread = variance_of_rewards(state)
         least = FLOOR_NOISE * spread + ROUNDING * state.squares / state.weight
         state.sigma2 = max(half_cauchy(errors + LEAST_ERRORS * spread, free, sigma2, c_sigma), least)
     if c_1 > 0.0:
-        set_group_scales(features, start, d1, constant, gammas, squares, c_1)
+        set_group_scales(features, 0 * d1, d1, constant, gammas, squares, c_1)
     if c_2 > 0.0:
-        set_own_scales(features, d1, gamma_2, squares_2, c_2)
-        set_group_scales(features, d1, p, constant, gammas, squares, c_m)
+        set_own_scales(features, d1, own_known, own_squares, c_2)
+        set_group_scales(features, d1, u.shape[0], constant, gammas, squares, c_m)
+    return fixed + gammas, own_known
+
+
+@kernel
+def step(slots, d1, d2, model, left_out, fixed_noise):
+    """One fixed-point step of the marginal likelihood; changes the scales and m of a model.
+
+    slots: the arms that take part; left_out: the number of parameters determined by the rows of the other arms alone.
+    fixed_noise: True if the noise is given. A scale that is 0 begins at its centre. Returns what `set_scales` does.
+    """
+    state, features, data = model.state[0], model.features, model.data
+    start = 0 * d1
+    prior = np.empty(d1 + d2)
+    b = begin_at_centres(d1, model, prior)
+    whitened = whitened_rows(slots, d1, d2, data, b)
+    u, columns, rest, log_det = posterior_of_shared(d1, d2, model, whitened, prior)
+    errors = state.residual + squared_errors(start, start, d1, data.shared, data.shared_rhs, u, u[:d1])
+    if data.dropped.any():
+        errors += squared_errors(start, start, d1 + d2, data.dropped, data.dropped_rhs, u, u)
+    known = known_of_shared(prior, columns)
+    own_known, own_squares, errors = moments_of_own(slots, d1, d2, data, features, whitened, b, u, columns, errors)
+    returned = set_scales(d1, model, u, known, own_known, own_squares, rest, log_det, errors, left_out, fixed_noise)
+    if d2 > 0 and features[d1].s2 > 0.0:
         set_common_mean(features, d1, u, columns, model.mean_spread)
-    return fixed + gammas, gamma_2
+    return returned

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from hybandits.kernels import evidence
-from tests.support.learned_oracle import common_centre, half_cauchy, make_rows, solve, step
+from tests.support.learned_oracle import common_centre, half_cauchy, half_cauchy_density, make_rows, solve, step
 from tests.support.learned_rows import scales_of, taught
 
 SHAPES = [(4, 3), (0, 3), (4, 0), (1, 1)]
@@ -64,12 +64,12 @@ def test_the_centre_of_groups_is_where_their_density_is_largest(mode: str) -> No
     for seed in range(20):
         random = np.random.default_rng(seed)
         scales = np.exp(random.normal(size=random.integers(2, 9), scale=1 + seed))
-        c = evidence.center_of(scales, 1.0)
-        balance = ((c - scales) / (c + scales)).sum() + (c - 1) / (c + 1)
-        assert abs(balance) < 1e-12
-        assert c == pytest.approx(common_centre(scales, 1.0), rel=1e-4)
-        assert evidence.center_of(scales * 2.0**60, 2.0**60) == c * 2.0**60
-    assert evidence.center_of(np.array([5.0]), 2.0) == 2.0
+        c = evidence.common_centre(scales, 1.0)
+        around = [half_cauchy_density(np.append(scales, 1.0), c * factor) for factor in (1.0, 0.999, 1.001)]
+        assert around[0] > max(around[1:])
+        assert c == pytest.approx(common_centre(scales, 1.0), rel=1e-10)
+        assert evidence.common_centre(scales * 2.0**60, 2.0**60) == c * 2.0**60
+    assert evidence.common_centre(np.array([5.0]), 2.0) == 2.0
 
 
 def test_the_step_of_a_variance_is_its_formula(mode: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq
 
 FloatArray = np.ndarray
 
@@ -162,12 +162,12 @@ def common_centre(scales: FloatArray, first: float) -> float:
     if len(scales) == 1:
         return first
 
-    def against(log_c: float) -> float:
-        c = np.exp(log_c)
-        return -half_cauchy_density(np.append(scales, first), c)
+    def slope(log_c: float) -> float:
+        of = np.append(scales, first)
+        return float(((np.exp(log_c) - of) / (np.exp(log_c) + of)).sum())
 
-    ends = np.log([min(*scales, first), max(*scales, first)])
-    return float(np.exp(minimize_scalar(against, bounds=ends, method="bounded", options={"xatol": 1e-10}).x))
+    low, high = np.log([min(*scales, first), max(*scales, first)])
+    return float(np.exp(brentq(slope, low, high, xtol=1e-14))) if low < high else first
 
 
 def group_scales(
