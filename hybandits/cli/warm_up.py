@@ -94,10 +94,15 @@ def _use_policies() -> None:
 
     from hybandits.features import FeatureMap
     from hybandits.kernels.arrow import REFRESH, SHORT
-    from hybandits.policies import HyLinUCB, HyThompson, load
+    from hybandits.kernels.evidence import LARGE
+    from hybandits.policies import HyIDS, HyLinUCB, HyThompson, load
 
     wide = HyLinUCB(d1=1, d2=SHORT)  # batches of long rows have a kernel of their own
     wide.choose_batch(np.ones((1, 2, 1)), np.ones((1, 2, SHORT)), ["a", "b"])
+    large = HyIDS(d1=LARGE, d2=1)  # so many features are learned by kernels of their own
+    for arm in ("a", "b"):
+        large.learn(arm, np.ones(LARGE), np.ones(1), 1.0)
+    large.refresh()
     many = 2 * REFRESH
     x, z = np.ones((many, 2)), np.ones((many, 1))
     with tempfile.TemporaryDirectory() as folder:
