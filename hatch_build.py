@@ -38,16 +38,20 @@ class MachineCode(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
             return
-        from hybandits.foundation.machine_code import may_compile, wheel_processor
+        from hybandits.foundation.machine_code import PROCESSORS, may_compile, wheel_processor
 
         processor = wheel_processor()
         if not may_compile() or processor is None:
             why = "this processor lacks AVX2 or FMA" if may_compile() else "HYBANDITS_COMPILE=never"
             self.app.display_warning(f"hybandits: a wheel without machine code ({why})")
             return
-        paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
-        settings = {"PYTHONPATH": os.pathsep.join(paths), "NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
-        environment = {**os.environ, **settings, "HYBANDITS_QUIET": "1"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+            "NUMBA_CPU_NAME": processor,
+            "NUMBA_CPU_FEATURES": ",".join(f"+{feature}" for feature in PROCESSORS[processor]),
+            "HYBANDITS_QUIET": "1",
+        }
         self._folder = tempfile.TemporaryDirectory(prefix="hybandits-")
         folder = Path(self._folder.name, "machine_code")
         subprocess.run([sys.executable, "-c", COMPILE], env=environment, check=True)

@@ -71,8 +71,8 @@ PROCESSORS: dict[str, list[str]] = {
 def target() -> dict[str, Any]:
     """Return the processor that numba compiles for in this process, and the features that its code needs."""
     name: str | None = config.CPU_NAME  # type: ignore[attr-defined]
-    if name is None:
-        return {"processor": llvmlite.binding.get_host_cpu_name(), "features": _features_here()}
+    if name is None or config.CPU_FEATURES is None:  # type: ignore[attr-defined]
+        return {"processor": name or llvmlite.binding.get_host_cpu_name(), "features": _features_here()}
     return {"processor": name, "features": PROCESSORS[name]}
 
 

@@ -110,8 +110,6 @@ def test_an_installation_with_machine_code_decides_without_compiling(tmp_path: P
 
     caller = tmp_path / "caller.py"
     caller.write_text(CALLER)
-    refused = python(tmp_path, str(caller), HYBANDITS_COMPILE="never")
-    assert "around(array(float64, 1d, C)) is not compiled, and HYBANDITS_COMPILE=never" in refused.stderr
     printed = python(ROOT, str(caller)).stdout
     assert printed
     shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
@@ -126,4 +124,3 @@ def test_an_installation_with_machine_code_decides_without_compiling(tmp_path: P
     assert compiled.stdout == printed
     assert compiled.stderr.startswith("hybandits: the wheel's machine code is for numba 0.1.0, this is")
     assert compiled.stderr.count("\n") == 1
-    assert python(tmp_path, str(caller), **elsewhere).stderr == ""
