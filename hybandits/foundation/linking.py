@@ -5,11 +5,13 @@ Kernels that are several levels deep would be compiled many times over. Here a k
 hold its name, which LLVM resolves when they are loaded. Machine code from disk loads what it calls first (`_load`).
 """
 
+import hashlib
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 import llvmlite.binding
+from numba.core import itanium_mangler
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.untyped_passes import TranslateByteCode
@@ -25,7 +27,7 @@ def link(dispatcher: Any, *, inline: bool) -> Any:
         compiled = dispatcher.overloads[args]
         if args not in keys:
             keys[args] = object()
-            load = partial(_load, function.__module__, function.__name__, args)
+            load = partial(_load, function.__module__, function.__name__, args, compiled.fndesc.mangled_name)
             compiled.target_context.insert_user_function(keys[args], compiled.fndesc, [_Callee(load)])
         return keys[args]
 
@@ -34,17 +36,20 @@ def link(dispatcher: Any, *, inline: bool) -> Any:
         compiled.library._reload_init.update(compiled.reload_init)  # its callers call what it calls
         return compiled.entry_point
 
-    if inline or function.__qualname__ != function.__name__:  # a function within another could not be found again
+    if function.__qualname__ != function.__name__:  # a function within another could not be found again
         dispatcher.get_overload = copied
-    else:
-        dispatcher.get_overload = called
-        dispatcher._compiler.pipeline_class = _Pipeline
+        return dispatcher
+    dispatcher.get_overload = copied if inline else called
+    dispatcher._compiler.pipeline_class = _Pipeline
     return dispatcher
 
 
-def _load(module: str, name: str, args: tuple[Any, ...]) -> None:
-    """Load a kernel that machine code calls, or compile it."""
-    getattr(import_module(module), name).compile(args)
+def _load(module: str, function: str, args: tuple[Any, ...], name: str) -> None:
+    """Load a kernel that machine code calls by this name, or compile it."""
+    kernel = getattr(import_module(module), function)
+    kernel.compile(args)
+    if kernel.overloads[args].fndesc.mangled_name != name:
+        raise RuntimeError(f"machine code on disk calls {function} by another name: delete the files *.nbi and *.nbc")
 
 
 class _Callee:
@@ -60,9 +65,18 @@ class _Callee:
         return llvmlite.binding.parse_assembly("")
 
 
+def _name(name: str, types: Any, *, abi_tags: Any = (), uid: Any = None) -> Any:
+    """Name a function after its arguments' types, without numbers that differ from process to process.
+
+    Numba counts functions and record types. LLVM resolves no name of a file if one is missing, and does not say so.
+    """
+    digest = hashlib.sha256(repr([str(each) for each in types]).encode()).hexdigest()[:16]
+    return itanium_mangler.mangle(name, (), abi_tags=abi_tags, uid=digest)
+
+
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _Rename(FunctionPass):  # type: ignore[misc]
-    """Leave Numba's counter out of the names of functions, so that every process gives a kernel the same name."""
+    """Let functions have the names of `_name`."""
 
     _name = "rename"
 
@@ -70,7 +84,7 @@ class _Rename(FunctionPass):  # type: ignore[misc]
         FunctionPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
-        state.func_id.unique_id = 0
+        state.targetctx = state.targetctx.subtarget(mangler=_name)
         return True
 
 

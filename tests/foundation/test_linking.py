@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 
 from hybandits import HybridRidge
-from hybandits.kernels import arrow
+from hybandits.estimators.learned import LearnedRidge
+from hybandits.kernels import arrow, empirical_bayes
 
 CODE = """
 import json
@@ -27,11 +29,13 @@ class Listener(event.Listener):
         pass
 event.register("numba:compile", Listener())
 import numpy as np
-from hybandits import HybridRidge
+from hybandits.estimators.learned import LearnedRidge
 from hybandits.kernels import arrow
 if {alone}:
+    import numba
+    numba.typeof(np.zeros(1, [("number", float)]))  # types of records are counted
     arrow.rotate_inverse(np.zeros(4), 0, 1, np.ones(1), np.zeros(1), np.zeros(1))
-estimator = HybridRidge(d1=1, d2=1)
+estimator = LearnedRidge(d1=1, d2=1)
 estimator.learn("a", np.ones(1), np.ones(1), 1.0)
 print(json.dumps([Listener.compiled, [*estimator.predict(np.ones((1, 1)), np.ones((1, 1)), ["a"])[0]]]))
 """
@@ -49,18 +53,26 @@ def run(cache: Path, *, alone: bool = False) -> tuple[list[str], list[float]]:
 @pytest.mark.slow
 def test_a_kernel_from_disk_finds_those_it_calls_wherever_they_come_from(tmp_path: Path) -> None:
     compiled, mean = run(tmp_path)
-    assert {"learn_one", "learn_row", "rotate_row", "rotate_inverse"} <= set(compiled)
+    assert {"learn_by_all", "learn_with_settings", "fade_arm", "rotate_row", "rotate_inverse"} <= set(compiled)
     assert run(tmp_path) == ([], mean)
-    for name in ("rotate_row", "rotate_inverse"):
-        for path in tmp_path.rglob(f"arrow.{name}-*"):
+    for name in ("arrow.rotate_row", "arrow.rotate_inverse", "empirical_bayes.fade_arm"):
+        for path in tmp_path.rglob(f"{name}-*"):
             path.unlink()
     compiled, again = run(tmp_path, alone=True)  # compiled in another order, and before their callers are loaded
-    assert sorted(compiled) == ["rotate_inverse", "rotate_row"]
+    assert (
+        {"rotate_inverse", "rotate_row", "fade_arm"}
+        <= {*compiled}
+        <= {"rotate_inverse", "rotate_row", "fade_arm", "factor_size"}
+    )
     assert again == mean
     assert run(tmp_path) == ([], mean)
-    for path in tmp_path.rglob("arrow.learn_row-*"):
+    for path in tmp_path.rglob("memories.learn_by_all-*"):
         path.unlink()
-    assert run(tmp_path) == (["learn_row"], mean)  # and a caller is compiled beside callees from disk
+    compiled, again = run(tmp_path)  # a caller compiled beside callees from disk
+    assert "learn_by_all" in compiled
+    assert "learn_with_settings" not in compiled
+    assert again == mean
+    assert run(tmp_path) == ([], mean)
 
 
 def test_callers_hold_small_kernels_alone() -> None:
@@ -72,6 +84,11 @@ def test_callers_hold_small_kernels_alone() -> None:
 
 
 def test_names_of_kernels_are_the_same_in_every_process() -> None:
-    arrow.transpose_times(np.zeros(0), 0, 0, np.zeros(0), np.zeros(0))
-    (compiled,) = arrow.transpose_times.overloads.values()
-    assert "B2v0" in compiled.fndesc.mangled_name  # Numba's counter
+    """Whatever else has been compiled: without the numbers that Numba gives to functions and to types of records."""
+    estimator = LearnedRidge(d1=1, d2=1)
+    estimator.learn("a", np.ones(1), np.ones(1), 1.0)
+    (compiled,) = empirical_bayes.learn_with_settings.overloads.values()
+    types = repr([str(each) for each in compiled.signature.args])
+    assert "Record(sigma2[type=float64;offset=0]" in types
+    assert hashlib.sha256(types.encode()).hexdigest()[:16] in compiled.fndesc.mangled_name
+    assert len(compiled.fndesc.mangled_name) < 200
