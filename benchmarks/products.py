@@ -128,6 +128,9 @@ SHOP_BY_HAND: dict[str, Any] = {
 }  # fmt: skip
 
 
+FEW_BY_HAND: dict[str, Any] = {"own": ["1", "a", "b", "c", "kind", "curve"], "curves": False}
+
+
 def few_arms(arms: int) -> Callable[..., Iterator[Block]]:
     """Arms without columns, each with an effect of its own for every kind of user."""
 
@@ -228,7 +231,7 @@ def wide(levels: int, arms: int, shown: int) -> Callable[..., Iterator[Block]]:
 PRODUCTS = (
     Product("shop", shop(0.10, arms=200, shown=30, replaced=25, own=0.2), SHOP_BY_HAND, late=25),
     Product("shop, rare clicks", shop(0.03, arms=60, shown=20, replaced=6, own=0.3), SHOP_BY_HAND, late=25),
-    Product("few arms, many users", few_arms(6), {"curves": False}, clicks=False, noise=1.0),
+    Product("few arms, many users", few_arms(6), FEW_BY_HAND, clicks=False, noise=1.0),
     Product("many arms", many_arms(400, 20, 0.3), {"own": ["1"], "curves": False}, clicks=False, noise=0.5),
     Product("films", tastes(150, 20), {"own": ["1"], "interactions": [("taste", "style"), ("group", "tags")]}, late=10),
     Product("wide", wide(42, 200, 20), {"own": ["1"], "interactions": [("city", "brand")], "curves": False}),

@@ -36,6 +36,10 @@ GROWTH = 4
 LATER = 5
 """If arms have too few rewards by then, the map is learned once more when there are so many times as many rows."""
 
+FEW = 5
+"""Arms are few if the first rows are at least so many times as many as the parameters that arms have of their own, or as
+many if arms have no columns."""
+
 PER_ARM = 6.0
 """The rewards per arm, as `is_known_by_arm` counts them, from which the user's columns may stand in z."""
 
@@ -499,13 +503,19 @@ class Bandit:
     ) -> tuple[Features, Policy, bool]:
         """The map from some rows, a policy that has learned them, and whether arms have too few rewards to be sure.
 
-        Unless `own` is given, the user's columns stand in z if arms have rewards enough and the evidence is for it.
+        Unless `own` is given, the user's columns stand in z if the evidence is for it. Where arms are few, this is
+        decided when the first rows are complete, and until then they do; otherwise, once arms have rewards enough.
         """
         features, held = self._declared.learn_raw(raw, strict=False), False
         options = [features]
         if features.own is None and features.user:
-            held = not is_known_by_arm(ids, rewards)
-            options = [features.with_own(["1"]), *options[held:]]
+            small = features.with_own(["1"])
+            own_parameters = len({*ids, *self.policy.arms}) * features.d2
+            if own_parameters * (FEW if features.arm else 1) > self.first_rows:
+                held = not is_known_by_arm(ids, rewards)
+                options = [small] if held else [small, features]
+            elif len(ids) >= self.first_rows:
+                options = [small, features]
         best: tuple[float, Features, Policy] | None = None
         for option in options:
             policy = self._policy_for(option)

@@ -350,7 +350,7 @@ def test_the_columns_of_users_stand_in_z_where_arms_have_rewards_enough_and_the_
     assert alike.fixed
     assert alike.features.names_z == ["constant"]
     assert "user.a" in alike.features.names_x
-    many, rare = played(60, 250, 1.5), played(6, 250, 1.0, rate=0.02)
+    many, rare = played(60, 250, 1.5), played(20, 250, 1.0, rate=0.02)
     for bandit in (many, rare):
         assert not bandit.fixed
         assert bandit.features.names_z == ["constant"]
