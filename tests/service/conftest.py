@@ -1,4 +1,4 @@
-"""Both stores: a SQLite file, and a PostgreSQL server that all tests of a run share."""
+"""Both stores, a SQLite file and a PostgreSQL server that all tests of a run share; and a dashboard without delay."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hybandits.service import view
 from hybandits.service.log import Store, open_store
 from soak.servers import Postgres
 
@@ -40,3 +41,9 @@ def store(address: str) -> Iterator[Store]:
     opened = open_store(address)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def always_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dashboard's values are never older than the request."""
+    monkeypatch.setattr(view, "OFTEN", 0.0)

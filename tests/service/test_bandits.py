@@ -12,8 +12,9 @@ from hybandits.service import api
 from hybandits.service.client import Client
 from hybandits.service.serving import Serving, make_application, store_of
 from hybandits.service.writer import Writer
-from tests.service.test_metrics import _always_new  # noqa: F401
 from tests.support.bandits import CLICKS, FILE, USER, put, served, writer
+
+pytestmark = pytest.mark.usefixtures("always_new")
 
 TOML = """
 name = "{name}"

@@ -8,16 +8,12 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from hybandits.service import view as view_module
 from hybandits.service.metrics import Metrics, text_of
 from hybandits.service.model_state import ModelState
 from hybandits.service.view import make_view
 from tests.support.bandits import CLICKS, USER, Clock, decide, put, reward, served, writer
 
-
-@pytest.fixture(autouse=True)
-def _always_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(view_module, "OFTEN", 0.0)
+pytestmark = pytest.mark.usefixtures("always_new")
 
 
 def values(text: str) -> dict[tuple[str, ...], float]:
