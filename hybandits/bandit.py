@@ -37,8 +37,8 @@ LATER = 5
 """If arms have too few rewards by then, the map is learned once more when there are so many times as many rows."""
 
 FEW = 5
-"""Arms are few if the first rows are at least so many times as many as the parameters that arms have of their own, or as
-many if arms have no columns."""
+"""Arms are few if the first rows are at least so many times as many as the parameters that arms have of their own, or
+as many if arms have no columns."""
 
 PER_ARM = 6.0
 """The rewards per arm, as `is_known_by_arm` counts them, from which the user's columns may stand in z."""
