@@ -32,9 +32,9 @@ from hybandits.kernels.arrow import (
 from hybandits.kernels.empirical_bayes import as_known
 from hybandits.kernels.evidence import FEATURE, STATE
 from hybandits.kernels.memories import FEATURES_AT, POSTERIOR, STATE_AT, WEIGHTS, draw_model
-from hybandits.kernels.posterior_sampling import choose_by_information
+from hybandits.kernels.posterior_sampling import add_products, choose_by_information
 from hybandits.kernels.random import DECIDE, MIX, fill_normals, place_among, uniform
-from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, sum4
+from hybandits.kernels.simd import load1, store1
 
 SAMPLING, INFORMATION, BOUNDS, OWN_BOUNDS, UNIFORM = range(5)
 """Thompson sampling, information-directed sampling, upper confidence bounds with gamma by all rewards or by those of
@@ -221,11 +221,9 @@ def sample_values(y, d1, square, product, shared_score, noise, key, purpose, dec
         store1(v, k, load1(shared_score, k) + noise * load1(xi, k))
     transpose_times(shared_score, 0 * n, d1, v, theta)
     for i in range(n):
-        total = splat4(0.0)
-        for k in range(0, stride, 4):
-            total = muladd4(load4(flat, i * stride + k), load4(theta, k), total)
         own = noise * math.sqrt(load1(square, i)) * load1(xi, d1 + i)
-        store1(values, i, load1(product, i) + own + sum4(total))
+        store1(values, i, load1(product, i) + own)
+    add_products(flat, 0 * n, n, stride, theta, values)
     return values
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import (
     add_shared_one,
-    eliminated,
+    eliminate_arms,
     muladd_four,
     panel_times_four,
     same_four,
@@ -31,13 +31,16 @@ from hybandits.kernels.arrow import (
     within_limit,
 )
 from hybandits.kernels.random import PLACE, fill_coarse_normals, fill_uniforms
-from hybandits.kernels.simd import load4, mul4, muladd4, splat4, spread4, store4, sub4, sum4
+from hybandits.kernels.simd import add4, div4, load4, mul4, muladd4, splat4, spread4, store4, sub4, sum4
 
 PAIRS = 32
 """Antithetic pairs of draws that are made at a time; a multiple of eight."""
 
 MANY = 2 * PAIRS
 """G of a contender costs d1^2/2 multiplications and scoring it at PAIRS draws of theta PAIRS d1: equal at d1 = MANY."""
+
+TOGETHER = 16
+"""Candidates that are taken through two steps together, so that the second finds them in the second cache."""
 
 COLUMNS = 64
 """Columns that are multiplied by PAIRS numbers each at a time, so that these stay in the first cache."""
@@ -55,15 +58,38 @@ LEVELS /= np.sqrt((LEVELS**2).mean())
 
 
 @kernel
-def times_shared(y, n, stride, shared_score, d1, g):
-    """G = L_0 y of all n rows of y, padded with 0; four are taken together, at the end the last again."""
+def times_shared(y, rows, stride, shared_score, d1, g):
+    """G = L_0 y of these rows of y, padded with 0; four are taken together, at the end the last again."""
+    n = rows.shape[0]
     for a in range(0, n, 4):
-        rows = a * stride, min(a + 1, n - 1) * stride, min(a + 2, n - 1) * stride, min(a + 3, n - 1) * stride
+        a1, a2, a3 = min(a + 1, n - 1), min(a + 2, n - 1), min(a + 3, n - 1)
+        of_y = rows[a] * stride, rows[a1] * stride, rows[a2] * stride, rows[a3] * stride
+        of_g = a * stride, a1 * stride, a2 * stride, a3 * stride
         o = d1
         for b in range(stride // 4):
             cols = min(4 * b + 4, d1)
-            store_four(g, rows, 4 * b, panel_times_four(shared_score, o, y, rows, cols))
+            store_four(g, of_g, 4 * b, panel_times_four(shared_score, o, y, of_y, cols))
             o += 4 * cols
+
+
+@kernel(inline=True)
+def load_four(a, rows, k):
+    """a[rows[r] + k : rows[r] + k + 4] for four vectors r."""
+    return load4(a, rows[0] + k), load4(a, rows[1] + k), load4(a, rows[2] + k), load4(a, rows[3] + k)
+
+
+@kernel
+def add_products(y, first, last, stride, v, out):
+    """out[i] += y_i . v for the rows first..last-1 of y; four are taken together, at the end the last again."""
+    for i in range(first, last, 4):
+        i1, i2, i3 = min(i + 1, last - 1), min(i + 2, last - 1), min(i + 3, last - 1)
+        rows = i * stride, i1 * stride, i2 * stride, i3 * stride
+        totals = same_four(splat4(0.0))
+        for j in range(0, stride, 4):
+            totals = muladd_four(load_four(y, rows, j), same_four(load4(v, j)), totals)
+        out[i] += sum4(totals[0])
+        for r in range(1, min(4, last - i)):
+            out[i + r] += sum4(totals[r])
 
 
 @kernel
@@ -120,6 +146,8 @@ class Contenders(NamedTuple):
     """s; empty if it is 0."""
     by_theta: Any
     """True if theta is drawn first."""
+    room: Any
+    """Space for normals and deviations."""
 
 
 @kernel
@@ -130,19 +158,23 @@ def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
     and G has more than MANY columns, all of these are contenders, and theta is drawn first.
     """
     n, d1 = x.shape
-    y, square, mean = eliminated(x, z, slots, arm_score, ridge, extra)
-    stride = y.shape[1]
-    flat = y.reshape(n * stride)
+    stride = 4 * ((d1 + 3) // 4)
+    # all in one array: the C library would return several large ones to the system after every call, which costs more
+    space = np.empty(n * stride + (stride + 3 * n) * PAIRS)
+    flat, room = space[: n * stride], space[n * stride :]
+    y, square, mean = flat.reshape((n, stride)), np.empty(n), np.empty(n)
     theta = np.zeros(stride)
     transpose_times(shared_score, 0 * n, d1, shared_score, theta)
     greedy = 0 * n
+    for first in range(0, n, TOGETHER):
+        last = min(first + TOGETHER, n)
+        eliminate_arms(x, z, slots, first, last, arm_score, ridge, y[first:last], square, mean)
+        add_products(flat, first, last, stride, theta, mean)
     for i in range(n):
-        total = splat4(0.0)
-        for j in range(0, stride, 4):
-            total = muladd4(load4(flat, i * stride + j), load4(theta, j), total)
-        mean[i] += sum4(total)
         if mean[i] > mean[greedy]:
             greedy = i
+    for i in range(extra.shape[0]):
+        square[i] += extra[i]
     # |G_i - G_g|^2 <= |L_0|^2 |y_i - y_g|^2 with the Frobenius norm: who fails by this bound is surely out
     squares = splat4(0.0)
     for j in range(d1, d1 + triangle_size(d1), 4):
@@ -151,14 +183,15 @@ def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
     left, at = within_reach(mean, square, y, greedy, sum4(squares), reach)
     mean, square = mean[left], square[left]
     if left.shape[0] > MANY and d1 > MANY:
-        return Contenders(left, at, mean, y, square, y, left, np.sqrt(square), True)
-    near = y[left]
-    g = np.empty_like(near)
-    times_shared(near.reshape(near.size), left.shape[0], stride, shared_score, d1, g.reshape(g.size))
+        return Contenders(left, at, mean, y, square, y, left, np.sqrt(square), True, room)
+    g = np.empty((left.shape[0], stride))
+    times_shared(flat, left, stride, shared_score, d1, g.reshape(g.size))
     kept, at = within_reach(mean, square, g, at, 1.0, reach)
-    square = square[kept]
-    factor, roots = joint_factor(g[kept], square)
-    return Contenders(left[kept], at, mean[kept], y, square, factor, np.arange(kept.shape[0]), roots, False)
+    left, mean, square = left[kept], mean[kept], square[kept]
+    if kept.shape[0] > stride + 1:
+        return Contenders(left, at, mean, y, square, g, kept, np.sqrt(square), False, room)
+    factor = joint_factor(g[kept], square)
+    return Contenders(left, at, mean, y, square, factor, np.arange(kept.shape[0]), square[:0], False, room)
 
 
 @kernel
@@ -187,14 +220,8 @@ def repeat_twin(a, g, stride, own, factor):
 
 @kernel
 def joint_factor(g, own):
-    """Weights F and roots s such that F xi + s eta has the covariance G G' + diag(own), for standard normals xi, eta.
-
-    While the k contenders are at most d1 + 1, F is the Cholesky factor of the covariance, and s is empty. Beyond that
-    F = G and s = sqrt(own), which is to draw theta first.
-    """
+    """The Cholesky factor of G G' + diag(own); less work than F = G and s = sqrt(own) for at most d1 + 1 contenders."""
     k, stride = g.shape
-    if k > stride + 1:
-        return g, np.sqrt(own)
     flat = g.reshape(k * stride)
     factor = np.zeros((k, k))
     for a in range(k):
@@ -214,7 +241,7 @@ def joint_factor(g, own):
                     repeat_twin(a, flat, stride, own, factor)
             elif factor[b, b] > 0.0:
                 factor[a, b] = total / factor[b, b]
-    return factor, own[:0]
+    return factor
 
 
 @kernel
@@ -256,12 +283,6 @@ def add_panel(score, o, cols, normals, row, block):
             store4(block, place + 4, muladd4(p3, b3, muladd4(p2, b2, b)))
 
 
-@kernel(inline=True)
-def load_four(a, rows, k):
-    """a[rows[r] + k : rows[r] + k + 4] for four vectors r."""
-    return load4(a, rows[0] + k), load4(a, rows[1] + k), load4(a, rows[2] + k), load4(a, rows[3] + k)
-
-
 @kernel
 def deviate(factor, rows, roots, sigma, normals, deviations):
     """Fill deviations (k, 2 PAIRS) with sigma (F xi + s eta) and, behind them, their negatives.
@@ -277,20 +298,21 @@ def deviate(factor, rows, roots, sigma, normals, deviations):
         at = (columns + a) * PAIRS if roots.shape[0] > 0 else 0
         for m in range(0, PAIRS, 4):
             store4(out, 2 * a * PAIRS + m, mul4(root, load4(normals, at + m)))
-    for first in range(0, columns, COLUMNS):
-        last = min(first + COLUMNS, columns)
-        for a in range(0, k, 4):
-            a1, a2, a3 = min(a + 1, k - 1), min(a + 2, k - 1), min(a + 3, k - 1)
-            of_f = rows[a] * columns, rows[a1] * columns, rows[a2] * columns, rows[a3] * columns
-            of_out = 2 * a * PAIRS, 2 * a1 * PAIRS, 2 * a2 * PAIRS, 2 * a3 * PAIRS
-            for m in range(0, PAIRS, 8):
-                left, right = load_four(out, of_out, m), load_four(out, of_out, m + 4)
-                for j in range(first, last):
-                    weights = spread_four(flat, of_f, j)
-                    left = muladd_four(weights, same_four(load4(normals, j * PAIRS + m)), left)
-                    right = muladd_four(weights, same_four(load4(normals, j * PAIRS + m + 4)), right)
-                store_four(out, of_out, m, left)
-                store_four(out, of_out, m + 4, right)
+    for start in range(0, k, TOGETHER):
+        for first in range(0, columns, COLUMNS):
+            last = min(first + COLUMNS, columns)
+            for a in range(start, min(start + TOGETHER, k), 4):
+                a1, a2, a3 = min(a + 1, k - 1), min(a + 2, k - 1), min(a + 3, k - 1)
+                of_f = rows[a] * columns, rows[a1] * columns, rows[a2] * columns, rows[a3] * columns
+                of_out = 2 * a * PAIRS, 2 * a1 * PAIRS, 2 * a2 * PAIRS, 2 * a3 * PAIRS
+                for m in range(0, PAIRS, 8):
+                    left, right = load_four(out, of_out, m), load_four(out, of_out, m + 4)
+                    for j in range(first, last):
+                        weights = spread_four(flat, of_f, j)
+                        left = muladd_four(weights, same_four(load4(normals, j * PAIRS + m)), left)
+                        right = muladd_four(weights, same_four(load4(normals, j * PAIRS + m + 4)), right)
+                    store_four(out, of_out, m, left)
+                    store_four(out, of_out, m + 4, right)
     scale = splat4(sigma)
     for a in range(0, 2 * k * PAIRS, 2 * PAIRS):
         for m in range(a, a + PAIRS, 4):
@@ -300,9 +322,11 @@ def deviate(factor, rows, roots, sigma, normals, deviations):
 
 
 @kernel
-def normals_of(among):
-    """Space for the normals of `draw_deviations`."""
-    return np.empty(PAIRS * (among.factor.shape[1] + among.roots.shape[0]))
+def room_for_draws(among):
+    """Arrays for the normals and the deviations of `draw_deviations`."""
+    k = among.left.shape[0]
+    size = PAIRS * (among.factor.shape[1] + among.roots.shape[0])
+    return among.room[:size], among.room[size : size + 2 * k * PAIRS].reshape((k, 2 * PAIRS))
 
 
 @kernel
@@ -375,9 +399,8 @@ def count_places(
     if k == 1:
         counts[left[0], 0] = 2.0 * pairs
         return
-    normals = normals_of(among)
+    normals, deviations = room_for_draws(among)
     dimensions = normals.shape[0] // PAIRS
-    deviations = np.empty((k, 2 * PAIRS))
     where = np.empty(dimensions, np.int64)
     steps = np.empty(dimensions, np.int64)
     top = np.empty(2 * PAIRS, np.int64)
@@ -422,6 +445,40 @@ def mixture(d_greedy, d_other, v_greedy, v_other):
 
 
 @kernel
+def explain(deviations, winner, won, explained):
+    """The v_a: (sum over b of (sum of a's deviations in the draws that b wins)^2 / won_b) / draws.
+
+    winner[m] is the number of who wins draw m, and won the numbers of draws won. Four contenders are taken together.
+    """
+    k, draws = deviations.shape
+    order, ends = np.empty(draws, np.int64), np.cumsum(won)
+    starts = ends - won
+    for m in range(draws):
+        order[starts[winner[m]]] = m
+        starts[winner[m]] += 1
+    four, sums = np.empty(4 * draws), np.empty(4)
+    for a in range(0, k, 4):
+        for r in range(4):
+            draw = deviations[min(a + r, k - 1)]
+            for m in range(draws):
+                four[4 * m + r] = draw[order[m]]
+        total = splat4(0.0)
+        m = 0 * k
+        for b in range(won.shape[0]):
+            part = splat4(0.0)
+            while m < ends[b]:
+                part = add4(part, load4(four, 4 * m))
+                m += 1
+            part = mul4(part, part)
+            if won[b] > 1:
+                part = div4(part, splat4(float(won[b])))
+            total = add4(total, part)
+        store4(sums, 0 * k, total)
+        for r in range(min(4, k - a)):
+            explained[a + r] = sums[r] / draws
+
+
+@kernel
 def best_mixture(deviations, means, best_at):
     """The arm to mix with and its probability, from draws of the deviations (arms, draws) from the means.
 
@@ -447,17 +504,7 @@ def best_mixture(deviations, means, best_at):
     if d_greedy <= 0.0:
         return best_at, 0.0
     explained = np.empty(k)
-    sums = np.empty(draws)
-    for a in range(k):
-        for b in range(different):
-            sums[b] = 0.0
-        draw = deviations[a]
-        for m in range(draws):
-            sums[winner[m]] += draw[m]
-        total = 0.0
-        for b in range(different):
-            total += sums[b] * sums[b] / won[b]
-        explained[a] = total / draws
+    explain(deviations, winner, won[:different], explained)
     v_greedy = explained[best_at]
     other = best_at
     chance = 0.0
@@ -480,10 +527,11 @@ def best_mixture(deviations, means, best_at):
 
 
 @kernel
-def mixture_among(among, d1, shared_score, sigma, key, purpose, decision, normals, deviations):
+def mixture_among(among, d1, shared_score, sigma, key, purpose, decision):
     """`best_mixture` by 2 PAIRS joint draws."""
     if among.left.shape[0] == 1:
         return among.at, 0.0
+    normals, deviations = room_for_draws(among)
     fill_coarse_normals(key, purpose, decision, normals)
     draw_deviations(among, d1, shared_score, sigma, normals, deviations)
     return best_mixture(deviations, among.means, among.at)
@@ -501,10 +549,7 @@ def choose_by_information(
         return -1, 0.0, 0.0
     d1 = x.shape[1]
     among = contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, APART)
-    deviations = np.empty((among.left.shape[0], 2 * PAIRS))
-    other, chance = mixture_among(
-        among, d1, shared_score, sigma, key, purpose, decision, normals_of(among), deviations
-    )  # fmt: skip
+    other, chance = mixture_among(among, d1, shared_score, sigma, key, purpose, decision)
     place = other if number < chance else among.at
     return among.left[place], among.means[place], width_of(among, place, d1, shared_score)
 
@@ -519,12 +564,8 @@ def average_mixture(
     """
     d1 = x.shape[1]
     among = contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, APART)
-    deviations = np.empty((among.left.shape[0], 2 * PAIRS))
-    normals = normals_of(among)
     chances[:] = 0.0
     for s in range(sets):
-        other, chance = mixture_among(
-            among, d1, shared_score, sigma, key, purpose + PLACE * s, decision, normals, deviations
-        )  # fmt: skip
+        other, chance = mixture_among(among, d1, shared_score, sigma, key, purpose + PLACE * s, decision)
         chances[among.left[among.at]] += (1.0 - chance) / sets
         chances[among.left[other]] += chance / sets

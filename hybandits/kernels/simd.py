@@ -140,6 +140,12 @@ def mul4(a: Any, b: Any) -> Any:
     return a * b
 
 
+@operation(lambda builder, a, b: builder.fdiv(a, b), f64x4, f64x4, f64x4)
+def div4(a: Any, b: Any) -> Any:
+    """a / b, lane by lane."""
+    return a / b
+
+
 @operation(lambda builder, a, b: builder.fadd(a, b), f64x4, f64x4, f64x4)
 def add4(a: Any, b: Any) -> Any:
     """a + b, lane by lane."""

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from hybandits.kernels import simd
 
 
-@pytest.mark.parametrize("operation", ["add4", "sub4", "mul4", "muladd4"])
+@pytest.mark.parametrize("operation", ["add4", "sub4", "mul4", "div4", "muladd4"])
 def test_vector_operations_do_compiled_what_they_say(operation: str) -> None:
     function = getattr(simd, operation)
     a, b, c = np.random.default_rng(3).normal(size=(3, 4))
