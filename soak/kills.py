@@ -233,7 +233,7 @@ def check(store: Store, clients: list[Client], kills: int, problems: list[str]) 
         problems.append("the numbers of the rows have gaps")
     if any(later.time < row.time for row, later in itertools.pairwise(rows)):
         problems.append("times go back")
-    counts = Counter((type(row.content).__name__, row.event) for row in rows if row.event is not None)
+    counts = Counter((type(row.content).__name__, row.key) for row in rows if row.key is not None)
     problems += [f"{key} is in the log {count} times" for key, count in counts.items() if count > 1]
     problems += [problem for client in clients for problem in _missing(client, rows)]
     again = verify(store)

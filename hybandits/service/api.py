@@ -50,12 +50,12 @@ from hybandits.service.commands import (
     decode,
     decode_batch,
 )
-from hybandits.service.log import FEW, EventRows, Reward, Row, StoreError, Value
+from hybandits.service.log import FEW, EventRows, Reward, Row, StoreError, Value, keys_of, place_key
 from hybandits.service.metrics import Metrics, text_of
 from hybandits.service.model_state import ModelState
 from hybandits.service.rules import Controls
 from hybandits.service.view import View, Views
-from hybandits.service.writer import Writer, arm_state
+from hybandits.service.writer import Writer, arm_state, decided_of
 
 LARGEST_BODY = 4_000_000
 """Bytes of a request's body."""
@@ -86,7 +86,7 @@ class AnyText(StringConvertor):
 register_url_convertor("any", AnyText())
 
 
-class RecordedDecision(Decided):
+class RecordedDecision(Decided, kw_only=True):
     """Everything that the log has about a decision; its time is in seconds since 1970.
 
     `learned` says whether the reward counts, and `learned_reward` is the value that has been learned, or null.
@@ -104,6 +104,7 @@ class RecordedDecision(Decided):
     learned: bool | None
     closed: bool
     learned_reward: float | None
+    place_rewards: list[float | None]
 
 
 class Health(msgspec.Struct):
@@ -310,7 +311,9 @@ async def decision(service: Service, id: str) -> Answer:
     if (await asyncio.to_thread(writer.store.last))[0] > state.row:
         await writer.request([])  # another server may have closed the decision
     last_closed = state.closed  # read first, because a reward that came in time is in the log by then
-    row, given = (await asyncio.to_thread(writer.store.find, [id])).get(id, EventRows())
+    keys = [place_key(id, place) for place in range(1, state.bandit.places + 1)]
+    found = await asyncio.to_thread(writer.store.find, keys)
+    row, given = found.get(id, EventRows())
     if row is None:
         detail = f"There is no decision with the event id {id!r}. Use the event_id that it was answered with."
         raise Refused(404, detail, field="id", value=id)
@@ -320,6 +323,7 @@ async def decision(service: Service, id: str) -> Answer:
     ids = await asyncio.to_thread(_candidates_of, writer, row)
     closed = row.number <= last_closed
     own, mixed = dict(content.distribution), with_floor.py_func  # a few numbers are not worth the time to compile
+    rewards = [_value(found.get(key, EventRows()).reward) for key in keys_of(content)]
     recorded = RecordedDecision(
         event_id=id,
         arm=content.arm,
@@ -337,8 +341,14 @@ async def decision(service: Service, id: str) -> Answer:
         learned=None if reward is None else not reward.late,
         closed=closed,
         learned_reward=state.learned_reward(given) if closed or state.bandit.window is None else None,
+        places=decided_of(content).places,
+        place_rewards=rewards,
     )
     return Answer(200, recorded)
+
+
+def _value(given: Row | None) -> float | None:
+    return given.content.reward if given is not None and isinstance(given.content, Reward) else None
 
 
 def _candidates_of(writer: Writer, row: Row) -> list[str]:

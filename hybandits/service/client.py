@@ -111,17 +111,20 @@ class AsyncClient:
         *,
         event_id: str | None = None,
         user_key: str | None = None,
+        places: int = 1,
     ) -> Decided:
         """Choose an arm for this user, among these candidates or all active arms.
 
         A candidate is an id, or a dict of `arm`, `features` and `pair`. All events of a user have the same `user_key`.
+        With `places` the decision is a ranking.
         """
-        body = _decision(user, candidates, event_id, user_key)
+        body = _decision(user, candidates, event_id, user_key) | ({"places": places} if places > 1 else {})
         return convert(await self._call("POST", "/v1/decisions", body), Decided)
 
-    async def reward(self, event_id: str, reward: float) -> bool:
-        """Send the reward of a decision; return whether it is learned, which it is not after the window."""
-        return bool((await self._call("POST", "/v1/rewards", {"event_id": event_id, "reward": reward}))["learned"])
+    async def reward(self, event_id: str, reward: float, *, place: int = 1) -> bool:
+        """Send the reward of a decision or a place; return whether it is learned, which it is not after the window."""
+        body = {"event_id": event_id, "reward": reward} | ({"place": place} if place > 1 else {})
+        return bool((await self._call("POST", "/v1/rewards", body))["learned"])
 
     async def decide_batch(
         self,

@@ -56,13 +56,15 @@ class Decide(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     )
     event_id: Id | None = None
     user_key: Id | None = None
+    places: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
 class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
-    """Record the reward of a decision."""
+    """Record the reward of a decision, or of a place of a ranking."""
 
     event_id: Id
     reward: float
+    place: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -109,13 +111,24 @@ class Promote(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 Command = Decide | GiveReward | PutArms | Retire | Promote | Control
 
 
-class Decided(msgspec.Struct):
-    """A decision: its arm, the probability with which it was drawn, and the version of the model that decided."""
+class Placed(msgspec.Struct):
+    """A place of a ranking: its arm, and its probability given the places before."""
+
+    arm: str
+    propensity: float
+
+
+class Decided(msgspec.Struct, omit_defaults=True):
+    """A decision: its arm, the probability with which it was drawn, and the version of the model that decided.
+
+    A ranking has all its `places`; the arm is that of the first.
+    """
 
     event_id: str
     arm: str
     propensity: float
     version: int
+    places: list[Placed] | None = None
 
 
 class Rewarded(msgspec.Struct):

@@ -4,15 +4,15 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hybandits.foundation.checks import FloatArray
 from hybandits.logs.report import Fault, ReadReport
 from hybandits.logs.store import NO_PAIRS, Batch, Log, LogError, Tables, convert
-from hybandits.service.log import Row, Store
-from hybandits.service.model_state import ModelState, Pool, walk
+from hybandits.service.log import Decision, Row, Store
+from hybandits.service.model_state import ModelState, Pool, places_of, walk
 
 ROWS = 5_000
 """Rows that are read together."""
@@ -20,6 +20,17 @@ ROWS = 5_000
 NO_REWARD = "without a reward"
 OPEN = "still open"
 EARLIER = "of the log before"
+
+
+class Kept(NamedTuple):
+    """A round that is written: a decision, or a place of a ranking, among the candidates that were left."""
+
+    time: int
+    decision: Decision
+    pool: int
+    chosen: int
+    reward: float
+    pairs: FloatArray | None
 
 
 class ServiceReader:
@@ -53,28 +64,36 @@ class ServiceReader:
             return tables.pool([tables.arm(arm, vector) for arm, vector in zip(pool.ids, vectors, strict=True)])
 
         source = self._bandit.name
-        walked = walk(self._store, learning=False)
-        decisions = ((row, state.pool_of(row.decision, row.time)) for state, rows in walked for row in rows)
+        decisions = self._among()
         problems.begin(source)
         done = 0
         while chunk := list(itertools.islice(decisions, ROWS)):
             first, last = chunk[0][0].number, chunk[-1][0].number
-            rewards = {row.number: reward for row, reward in self._store.outcomes(first - 1, last)}
-            kept: list[tuple[Row, int, int, float]] = []
+            rewards = {(row.number, place): given for row, place, given in places_of(self._store, first - 1, last)}
+            kept: list[Kept] = []
             faults: list[Fault] = []
-            pairs: list[FloatArray] = []
-            for row, pool in chunk:
-                reward, why = self._reward(row.number, rewards[row.number])
-                if reward is None:
-                    faults.append(Fault(row.number, why, f"event {row.event!r}"))
-                else:
-                    kept.append((row, entered(pool), pool.ids.index(row.decision.arm), reward))
-                    pairs += [] if pool.pairs is None else [pool.pairs]
+            for row, pools in chunk:
+                for place, (pool, pairs) in enumerate(pools, 1):
+                    decision = row.decision.at(place)
+                    reward, why = self._reward(row.number, rewards[row.number, place])
+                    if reward is None:
+                        faults.append(Fault(row.number, why, f"event {row.event!r}"))
+                    else:
+                        chosen = pool.ids.index(decision.arm)
+                        kept.append(Kept(row.time, decision, entered(pool), chosen, reward, pairs))
             problems.count(len(kept), faults)
             progress(last - done)
             done = last
             if kept:
-                yield source, self._batch(kept, pairs)
+                yield source, self._batch(kept)
+
+    def _among(self) -> Iterator[tuple[Row, list[tuple[Pool, FloatArray | None]]]]:
+        """Yield the decisions in their order, with the candidates of every place and their pair features."""
+        for state, rows in walk(self._store, learning=False):
+            for row in rows:
+                arms = [row.decision.arm, *(each.arm for each in row.decision.more)]
+                pools = [state.pool_of(row.decision, row.time, arms[:before]) for before in range(len(arms))]
+                yield row, [(pool, state.pairs_at(pool, place)) for place, pool in enumerate(pools, 1)]
 
     def is_open(self, number: int) -> bool:
         """Return whether the decision in this row waits for the end of its window."""
@@ -92,16 +111,15 @@ class ServiceReader:
             return None, OPEN
         return self._state.learned_reward(given), NO_REWARD
 
-    def _batch(self, kept: Sequence[tuple[Row, int, int, float]], pairs: Sequence[FloatArray]) -> Batch:
-        rows, pools, places, rewards = zip(*kept, strict=True)
+    def _batch(self, kept: Sequence[Kept]) -> Batch:
         return Batch(
-            time=np.array([row.time // 1_000_000 for row in rows]),
-            pool=np.array(pools, np.int32),
-            chosen=np.array(places, np.int32),
-            reward=np.array(rewards),
-            propensity=np.array([row.decision.chance for row in rows]),
-            user=self._features.user_vectors([row.decision.user for row in rows]),
-            pair=_padded(pairs),
+            time=np.array([each.time // 1_000_000 for each in kept]),
+            pool=np.array([each.pool for each in kept], np.int32),
+            chosen=np.array([each.chosen for each in kept], np.int32),
+            reward=np.array([each.reward for each in kept]),
+            propensity=np.array([each.decision.chance for each in kept]),
+            user=self._features.user_vectors([each.decision.user for each in kept]),
+            pair=_padded([each.pairs for each in kept if each.pairs is not None]),
         )
 
 

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, Self, TypeVar, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 SCHEMA = 2
 """The version of the rows and tables. A log of another version is refused."""
@@ -66,13 +67,27 @@ class Controlled(msgspec.Struct, tag="control", tag_field="is", frozen=True):
     controls: dict[str, Any]
 
 
+class Place(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A further place of a ranking: a decision among the candidates that are left."""
+
+    n: int
+    arm: str
+    arm_version: int
+    chance: float
+    floor: float
+    distribution: list[tuple[int, float]]
+    shadows: dict[str, float] = {}
+    features: dict[str, Value] | None = None
+    pair: dict[str, Value] | None = None
+
+
 class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit_defaults=True, gc=False):
     """A decision among `candidates`; `ALL` are the arms active at row `version`, the last that the model had learned.
 
     `arm_version` is the row that described the arm, 0 if the request did, `chance` its probability, and `distribution`
     the policy's own probabilities by the positions of the `n` candidates that the guard rails left. `shadows` has every
     challenger's probability of the arm, `key` is the user's, and `features` and `pair` are what the request said about
-    the arm.
+    the arm. A ranking asks for `places`; `more` has those after the first, whose probabilities are given those before.
     """
 
     event: str
@@ -91,15 +106,24 @@ class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit
     key: str | None = None
     features: dict[str, Value] | None = None
     pair: dict[str, Value] | None = None
+    places: int = 1
+    more: list[Place] = []
+
+    def at(self, place: int) -> Self:
+        """Return the decision of one place of a ranking."""
+        if place == 1:
+            return self
+        return replace(self, **msgspec.structs.asdict(self.more[place - 2]))
 
 
 class Reward(msgspec.Struct, tag="reward", tag_field="is", frozen=True, omit_defaults=True, gc=False):
-    """A reward for a decision. It is learned here, or when the decision closes, or never if it came too late."""
+    """A reward for a place of a decision. It is learned here, or when the decision closes, or never if it came late."""
 
     event: str
     decision: int
     reward: float
     late: bool = False
+    place: int = 1
 
 
 class Closed(msgspec.Struct, tag="close", tag_field="is", frozen=True):
@@ -152,10 +176,29 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return getattr(self.content, "event", None)
 
     @property
+    def key(self) -> str | None:
+        """The event, and the place of a reward after the first: no two rows of a kind have the same."""
+        return place_key(self.content.event, self.content.place) if isinstance(self.content, Reward) else self.event
+
+    @property
     def decision(self) -> Decision:
         """The content of a row that is a decision."""
         assert isinstance(self.content, Decision)
         return self.content
+
+
+def place_key(event: str, place: int) -> str:
+    """Return the key of a reward. As bytes it holds 0xFF, which no id does, because ids are UTF-8."""
+    return event if place == 1 else f"{event}\udcff{place}"
+
+
+def keys_of(decision: Decision) -> list[str]:
+    """Return the keys of all rewards that a decision may get."""
+    return [place_key(decision.event, place) for place in range(1, len(decision.more) + 2)]
+
+
+def _bytes_of(key: str) -> bytes:
+    return key.encode("utf-8", "surrogateescape")
 
 
 def encode_ids(ids: Sequence[Any] | None) -> Candidates:
@@ -355,11 +398,11 @@ class Store(ABC):
         return (values[i : i + self.piece] for i in range(0, len(values), self.piece))
 
     def find(self, events: Sequence[str]) -> dict[str, EventRows]:
-        """Return decisions and rewards of events; those that have neither are left out."""
+        """Return decisions and rewards by their keys; those that have neither are left out."""
         known: dict[str, EventRows] = {}
-        for piece in self._pieces([event.encode() for event in events]):
+        for piece in self._pieces([_bytes_of(event) for event in events]):
             for row in self._rows_with("event", piece):
-                event = row.content.event  # type: ignore[union-attr]
+                event = row.key or ""
                 name = "decision" if isinstance(row.content, Decision) else "reward"
                 known[event] = known.get(event, EventRows())._replace(**{name: row})
         return known
@@ -423,7 +466,7 @@ class Store(ABC):
 
 
 def _columns(row: Row) -> Values:
-    event = None if row.event is None else row.event.encode()
+    event = None if row.key is None else _bytes_of(row.key)
     return row.number, KINDS[type(row.content)], row.time, event, msgspec.json.encode(row.content).decode()
 
 

@@ -8,7 +8,7 @@ import logging
 import platform
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -114,18 +114,25 @@ class Pool:
     given: list[Candidate] | None = None
     """What the request says about them, if it says anything."""
     pairs: FloatArray | None = None
-    """The vectors of the user and each arm together, if there are such features."""
+    """The vectors of the user and each arm together, those of places included, if there are such features."""
     limits: tuple[FloatArray, FloatArray] | None = None
     """The limits of probabilities, if there are any."""
 
     def only(self, arm: str) -> Self:
         """Return the pool of one arm: this one, or the first if it is not there."""
-        i = self.ids.index(arm) if arm in self.ids else 0
+        return replace(self._of([self.ids.index(arm) if arm in self.ids else 0]), limits=None)
+
+    def without(self, arms: Sequence[str]) -> Self:
+        """Return the pool without arms that have a place already."""
+        return self._of([i for i, arm in enumerate(self.ids) if arm not in arms])
+
+    def _of(self, kept: list[int]) -> Self:
         return replace(
-            self, ids=self.ids[i : i + 1], versions=self.versions[i : i + 1], limits=None,
-            vectors=1 if isinstance(self.vectors, int) else self.vectors[i : i + 1],
-            given=None if self.given is None else self.given[i : i + 1],
-            pairs=None if self.pairs is None else self.pairs[i : i + 1],
+            self, ids=[self.ids[i] for i in kept], versions=[self.versions[i] for i in kept],
+            vectors=len(kept) if isinstance(self.vectors, int) else self.vectors[kept],
+            given=None if self.given is None else [self.given[i] for i in kept],
+            pairs=None if self.pairs is None else self.pairs[kept],
+            limits=None if self.limits is None else (self.limits[0][kept], self.limits[1][kept]),
         )  # fmt: skip
 
 
@@ -185,12 +192,14 @@ class ModelState:
         self.features: Features = self.bandit.features
         self.summary = Summary(range=self.bandit.range)
         self.lock = threading.Lock()
-        self._names = {side: getattr(self.features, side).keys() for side in ("user", "arm", "pair")}
+        self._names = {side: getattr(self.bandit, side).features().keys() for side in ("user", "arm", "pair")}
         self._values = {side: getattr(self.bandit, side).values() for side in ("user", "arm", "pair")}
         self._vectors: dict[str, FloatArray] = {}
         self._pools: dict[tuple[bytes, int], Pool] = {}  # cleared when an arm or a guard rail changes
         self._moments: list[int] = []  # at which arms begin or cease to be candidates
-        self._due: list[tuple[log.Decision, float]] = []  # decisions and rewards that policies have yet to learn
+        self._due: list[
+            tuple[log.Decision, int, float]
+        ] = []  # decisions, places and rewards that are yet to be learned
         self.known: dict[str, log.EventRows] = {}
         self._reading: log.Store
 
@@ -224,10 +233,12 @@ class ModelState:
             self.summary.late += content.late
             known = self.known.get(content.event)
             if known is not None and known.decision is not None:
-                self.known[content.event] = log.EventRows(known.decision, row)
+                key = log.place_key(content.event, content.place)
+                self.known[key] = log.EventRows(known.decision, row)
                 if self.bandit.window is None:
-                    self.summary.rewarded(row.time, known.decision.time, content.reward)
-                    self._count_reward(row.time, known.decision.decision, content.reward)
+                    if content.place == 1:
+                        self.summary.rewarded(row.time, known.decision.time, content.reward)
+                    self._count_reward(row.time, known.decision.decision, content.place, content.reward)
             elif self.bandit.window is None:
                 raise log.StoreError(f"Row {row.number} rewards an unknown decision: the log is damaged.")
         elif isinstance(content, log.Closed):
@@ -286,11 +297,11 @@ class ModelState:
         """Return the vector of an arm; raise if the features are not those of the bandit."""
         return np.asarray(self.features.arm_vectors([features] if self.features.arm else 1)[0])
 
-    def remember(self, row: log.Row) -> None:
-        """Keep a decision in memory for a while, because its reward may come soon."""
+    def remember(self, row: log.Row, reward: log.Row | None = None) -> None:
+        """Keep a decision in memory for a while, because its reward may come soon, or that of another place."""
         event = row.decision.event
-        self.known.pop(event, None)  # so that it becomes the newest
-        self.known[event] = log.EventRows(row)
+        before = self.known.pop(event, log.EventRows())  # so that it becomes the newest
+        self.known[event] = log.EventRows(row, reward or before.reward)
         if len(self.known) > 2 * REMEMBERED:
             for old in list(itertools.islice(self.known, REMEMBERED)):
                 del self.known[old]
@@ -303,23 +314,26 @@ class ModelState:
             known = {event: self.known[event] for event in events & self.known.keys()}
             for rows_of in (known | self._reading.find(sorted(events - known.keys()))).values():
                 if rows_of.decision is not None:
-                    self.remember(rows_of.decision)
+                    self.remember(rows_of.decision, rows_of.reward)
 
     def _close(self, time: int, last: int) -> None:
-        outcomes = list(self._reading.outcomes(self.closed, last))  # reading may fail, so it comes before all changes
+        outcomes = list(places_of(self._reading, self.closed, last))  # reading may fail, so it comes before all changes
         following = self._reading.first_decisions(last, 1)
-        for row, given in outcomes:
+        for row, place, given in outcomes:
             reward = self.learned_reward(given)
             assert reward is not None
-            self._count_reward(time, row.decision, reward)
+            self._count_reward(time, row.decision, place, reward)
         self.closed = last
         self.first_open = following[0][1] if following else None
 
-    def _count_reward(self, time: int, decision: log.Decision, reward: float) -> None:
+    def _count_reward(self, time: int, decision: log.Decision, place: int, reward: float) -> None:
         """Count a reward in the order of the rows; policies learn it in a batch."""
-        self.summary.learned(time, decision, reward)
+        if self.bandit.places > 1:
+            self.summary.placed(place, reward)
+        if place == 1:
+            self.summary.learned(time, decision, reward)
         if not self.controls.frozen:
-            self._due.append((decision, reward))
+            self._due.append((decision.at(place), place, reward))
 
     def learned_reward(self, given: log.Row | None) -> float | None:
         """Return the reward that is learned of a decision that is closed, or never closes."""
@@ -330,11 +344,16 @@ class ModelState:
     def _learn(self) -> None:
         if not self._due:
             return
-        decisions = [decision for decision, _ in self._due]
-        rewards = np.array([reward for _, reward in self._due])
+        decisions = [decision for decision, _, _ in self._due]
+        rewards = np.array([reward for _, _, reward in self._due])
         arms = [decision.arm for decision in decisions]
-        pairs = [decision.pair for decision in decisions] if self.features.pair else None
-        x, z = self.features.rows([decision.user for decision in decisions], self._vectors_of(decisions), pairs)
+        zeros = dict.fromkeys(self.bandit.place_names, 0.0)
+        pairs = [{**zeros, **(each.pair or {}), **self._place(place)} for each, place, _ in self._due]
+        x, z = self.features.rows(
+            [decision.user for decision in decisions],
+            self._vectors_of(decisions),
+            pairs if self.features.pair else None,
+        )
         for policy in self.policies.values():
             policy.learn_batch(arms, x, z, rewards)
         self._due = []
@@ -377,7 +396,7 @@ class ModelState:
             candidates = log.encode_ids(named)
             given = [each if isinstance(each, Candidate) else Candidate(each) for each in named]
             there = {each.arm for each in given}
-            if not self.features.pair:
+            if not self._names["pair"]:
                 given += [Candidate(arm) for arm in self.arms if arm not in there and force(arm) == "in"]
         given = [
             each
@@ -444,7 +463,8 @@ class ModelState:
         return vector
 
     def _pairs(self, given: Sequence[Candidate]) -> FloatArray:
-        pairs = [each.pair or {} for each in given]
+        zeros = dict.fromkeys(self.bandit.place_names, 0.0)
+        pairs = [{**zeros, **(each.pair or {})} for each in given]
         try:
             vectors = self.features.pair_vectors(pairs)
             checks.finite("pair", vectors, LIMIT)
@@ -452,10 +472,27 @@ class ModelState:
             raise unusable_features("candidates.pair", pairs[0], problem) from None
         return vectors
 
-    def crossed(self, users: Sequence[dict[str, log.Value]], pool: Pool) -> tuple[FloatArray, FloatArray]:
-        """Return x and z of decisions among one pool; where there are pair features, of one decision."""
-        vectors = self.features.arm_vectors(pool.vectors)
-        return self.features.computed(self.features.user_vectors(users), vectors, pool.pairs)
+    def _place(self, place: int) -> dict[str, float]:
+        return {} if place == 1 else {self.bandit.place_names[place - 2]: 1.0}
+
+    def pairs_at(self, pool: Pool, place: int) -> FloatArray | None:
+        """Return the pair features of a pool's arms in this place of a ranking."""
+        if place == 1 or pool.pairs is None:
+            return pool.pairs
+        pairs = pool.pairs.copy()
+        pairs[:, place - 1 - self.bandit.places] = 1.0
+        return pairs
+
+    def crossed(
+        self, users: Sequence[dict[str, log.Value]], pool: Pool, place: int = 1
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return x and z of decisions among one pool."""
+        u, v = self.features.user_vectors(users), self.features.arm_vectors(pool.vectors)
+        p = self.pairs_at(pool, place)
+        if p is None:
+            return self.features.computed(u, v, None)
+        parts = [self.features.computed(u[b : b + 1], v, p) for b in range(len(u))]
+        return np.concatenate([x for x, _ in parts]), np.concatenate([z for _, z in parts])
 
     def decide_batch(self, events: Sequence[Decide], now: int) -> list[log.Decision | Refused]:
         """Decide, without changing the model; all events have ids, which with the seed determine all draws."""
@@ -464,6 +501,11 @@ class ModelState:
         for i, event in enumerate(events):
             try:
                 self.check_features("user", event.user)
+                if event.places > self.bandit.places:
+                    detail = (
+                        f"The bandit has {self.bandit.places} places, got {event.places}. Set places in bandit.toml."
+                    )
+                    raise Refused(422, detail, field="places", value=event.places)
                 pool, is_held = self.pool(event.candidates, now), self._is_held(event)
             except Refused as refused:
                 outcomes[i] = refused
@@ -477,9 +519,10 @@ class ModelState:
                     outcomes[i] = outcome
         return outcomes  # type: ignore[return-value]
 
-    def pool_of(self, decision: log.Decision, time: int) -> Pool:
-        """Return the candidates of a decision in the log, which this version of the model has made."""
-        return self._held_pool(self.pool(decision.candidates, time), decision.policy == HELD)
+    def pool_of(self, decision: log.Decision, time: int, before: Sequence[str] = ()) -> Pool:
+        """Return the candidates of a decision in the log, without the arms in the places `before`."""
+        pool = self.pool(decision.candidates, time)
+        return self._held_pool(pool.without(before) if before else pool, decision.policy == HELD)
 
     def _held_pool(self, pool: Pool, is_held: bool) -> Pool:
         held = self.bandit.held
@@ -497,9 +540,9 @@ class ModelState:
         return held.holds(self.bandit.seed, event.user_key)
 
     def draw(
-        self, pool: Pool, x: FloatArray, z: FloatArray, keys: Sequence[str], is_held: bool, threads: int = 1
+        self, pool: Pool, x: FloatArray, z: FloatArray, keys: Sequence[Hashable], is_held: bool, threads: int = 1
     ) -> Drawn:
-        """Draw arms for events, by what the policies say, guard rails and the holdout."""
+        """Draw arms for the keys of events, by what the policies say, guard rails and the holdout."""
         floor, n = 1.0 if is_held else self.bandit.floor, len(pool.ids)
         drawn = {
             name: policy.randomize_batch(x, z, pool.ids, keys=keys, floor=floor, threads=threads)
@@ -520,23 +563,25 @@ class ModelState:
         shadows = {name: within(each, *pool.limits) for name, each in shadows.items()}
         return Drawn(indices, floors, np.maximum(own, 0.0), probabilities, shadows)
 
-    def _decide_among(self, pool: Pool, events: Sequence[Decide], is_held: bool) -> list[log.Decision | Refused]:
-        pool = self._held_pool(pool, is_held)
+    def _decide_among(
+        self, among: Pool, events: Sequence[Decide], is_held: bool, place: int = 1
+    ) -> list[log.Decision | Refused]:
+        pool = self._held_pool(among, is_held)
         try:
-            x, z = self.crossed([event.user for event in events], pool)
+            x, z = self.crossed([event.user for event in events], pool, place)
             threads = THREADS if x.size + z.size >= MUCH else 1
-            drawn = self.draw(pool, x, z, [event.event_id or "" for event in events], is_held, threads)
+            drawn = self.draw(pool, x, z, [key_at(event.event_id or "", place) for event in events], is_held, threads)
         except (TypeError, ValueError) as problem:
             if len(events) == 1:
                 return [unusable_features("user", events[0].user, problem)]
-            return [self._decide_among(pool, [event], is_held)[0] for event in events]
+            return [self._decide_among(among, [event], is_held)[0] for event in events]
         at = np.arange(len(events)), drawn.indices
         shadows = {name: each[at].tolist() for name, each in drawn.shadows.items()}
         own: list[list[tuple[int, float]]] = [[] for _ in events]
         rows, places = drawn.own.nonzero()
         positive = drawn.own[rows, places].tolist()
-        for b, place, probability in zip(rows.tolist(), places.tolist(), positive, strict=True):
-            own[b].append((place, probability))
+        for b, i, probability in zip(rows.tolist(), places.tolist(), positive, strict=True):
+            own[b].append((i, probability))
         decisions: list[log.Decision | Refused] = []
         version, n, machine, name = self.row, len(pool.ids), fingerprint(), HELD if is_held else self.live
         propensities, floors = drawn.probabilities[at].tolist(), drawn.floors.tolist()
@@ -550,7 +595,20 @@ class ModelState:
                     None if given is None else given.features, None if given is None else given.pair,
                 )
             )  # fmt: skip
+            if place == 1 and event.places > 1:
+                decisions[-1] = self._rank(among, event, decisions[-1], is_held)
         return decisions
+
+    def _rank(self, among: Pool, event: Decide, first: log.Decision | Refused, is_held: bool) -> log.Decision | Refused:
+        """Fill the further places of a ranking, each by a decision among the candidates that are left."""
+        assert isinstance(first, log.Decision)
+        more: list[log.Place] = []
+        for place in range(2, min(event.places, len(among.ids)) + 1):
+            rest = among.without([first.arm, *(each.arm for each in more)])
+            (each,) = self._decide_among(rest, [event], is_held, place)
+            assert isinstance(each, log.Decision)
+            more.append(log.Place(**{name: getattr(each, name) for name in log.Place.__struct_fields__}))
+        return msgspec.structs.replace(first, places=event.places, more=more)
 
     def _count_fallbacks(self, side: str, given: dict[str, log.Value]) -> None:
         for name, value in self._fallbacks(side, given):
@@ -653,6 +711,22 @@ class ModelState:
         state.policies = {name: Policy.from_bytes(content) for name, content in saved.policies.items()}
         state.summary, state.controls = saved.summary, saved.controls
         return state
+
+
+def key_at(event: str, place: int) -> Hashable:
+    """Return what the draws for a place of a ranking depend on, beside the seed."""
+    return event if place == 1 else (event, place)
+
+
+def places_of(reading: log.Store, after: int, upto: int) -> Iterator[tuple[log.Row, int, log.Row | None]]:
+    """Yield the places of the decisions among the rows after..upto, each with its reward, or None."""
+    outcomes = reading.outcomes(after, upto)
+    while chunk := list(itertools.islice(outcomes, CHUNK)):
+        further = reading.find([key for row, _ in chunk for key in log.keys_of(row.decision)[1:]])
+        for row, given in chunk:
+            yield row, 1, given
+            for place, key in enumerate(log.keys_of(row.decision)[1:], 2):
+                yield row, place, further.get(key, log.EventRows()).reward
 
 
 def continued(reading: log.Store) -> log.Row | None:

@@ -71,7 +71,7 @@ def _copied(old: log.Store, state: ModelState, since: int) -> Iterator[log.Row]:
             rows.append(row)
     rows += {row.number: row for row in (*first.values(), *last.values())}.values()
     for start in range(0, len(decisions), TOGETHER):
-        events = [row.decision.event for row in decisions[start : start + TOGETHER]]
+        events = [key for row in decisions[start : start + TOGETHER] for key in log.keys_of(row.decision)]
         rows += [event.reward for event in old.find(events).values() if event.reward is not None]
     yield from sorted([*rows, *decisions], key=lambda row: row.number)
 

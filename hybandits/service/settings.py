@@ -26,6 +26,9 @@ LIVE = "live"
 HELD = "holdout"
 """The name of what decides for users who are held out."""
 
+MOST_PLACES = 20
+"""The most places of a ranking."""
+
 LEAST_FLOOR = 1e-6
 """The smallest floor: rewards may count with weights of n / floor among n candidates, and estimates with larger ones
 would say nothing."""
@@ -114,6 +117,7 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     range: tuple[Reward, Reward] | None = None
     strict: bool = False
     holdout: Share | Holdout | None = None
+    places: Annotated[int, Meta(ge=1, le=MOST_PLACES)] = 1
     floor: Annotated[float, Meta(ge=LEAST_FLOOR, le=1)] = 0.05
     seed: Annotated[int, Meta(ge=0)] | None = None
 
@@ -122,6 +126,8 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
             raise ValueError('rewards = "clicks" needs a window: write how long a reward may take, such as "30m"')
         if self.rewards == "explicit" and self.window is not None:
             raise ValueError('window is given with rewards = "explicit", which are learned as they come: leave it out')
+        if taken := self.pair.features().keys() & set(self.place_names):
+            raise ValueError(f"the pair feature {min(taken)!r} is called like a place of rankings: rename it")
         low, high = self.range or (-LIMIT, LIMIT)
         if not low < high:
             raise ValueError(f"range must be [lowest, highest], got [{low}, {high}]")
@@ -140,7 +146,13 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     def features(self) -> Features:
         """Users and arms as vectors."""
         user, arm = self.user.features(), self.arm.features()
-        return Features(user=user, arm=arm, pair=self.pair.features(), map="das" if arm else "li")
+        pair = {**self.pair.features(), **{name: Number() for name in self.place_names}}
+        return Features(user=user, arm=arm, pair=pair, map="das" if arm else "li")
+
+    @property
+    def place_names(self) -> list[str]:
+        """The columns of x that are 1 for one place of a ranking each; the first has none."""
+        return [f"place {place}" for place in range(2, self.places + 1)]
 
     @property
     def held(self) -> Holdout | None:

@@ -126,6 +126,7 @@ class Summary(msgspec.Struct):
     delays: dict[int, int] = msgspec.field(default_factory=dict)
     values: dict[str, int] = msgspec.field(default_factory=dict)
     fallbacks: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
+    places: dict[int, Terms] = msgspec.field(default_factory=dict)
     held_decisions: int = 0
     held_rewards: int = 0
     held_since: int = 0
@@ -171,15 +172,22 @@ class Summary(msgspec.Struct):
         self.delays[bits] = self.delays.get(bits, 0) + 1
         _count(self.values, repr(reward))
 
+    def placed(self, place: int, reward: float) -> None:
+        """Count a reward of a place of a ranking."""
+        ends = None if self.range is None else (0.0, 1.0)
+        self.places.setdefault(place, Terms()).add(self._scaled(reward), ends)
+
+    def _scaled(self, reward: float) -> float:
+        low, high = self.range or (0.0, 1.0)
+        return (reward - low) / (high - low)
+
     def fell_back(self, feature: str, value: str) -> None:
         """Count a value of a feature that has no column."""
         _count(self.fallbacks.setdefault(feature, {}), value)
 
     def learned(self, time: int, decision: Decision, reward: float) -> None:
         """Count a reward that was learned."""
-        if self.range is not None:
-            low, high = self.range
-            reward = (reward - low) / (high - low)
+        reward = self._scaled(reward)
         ends = None if self.range is None else (0.0, 1.0)
         if decision.version >= self.held_since:
             (self.held if decision.policy == HELD else self.beside).add(reward, ends)

@@ -9,7 +9,7 @@ import numpy as np
 from hybandits.foundation.checks import FloatArray
 from hybandits.service.commands import Decide, Refused
 from hybandits.service.log import DECISION, Continued, Decision, Ended, Row, Store
-from hybandits.service.model_state import ModelState, continued, fingerprint, walk
+from hybandits.service.model_state import ModelState, continued, fingerprint, key_at, walk
 from hybandits.service.settings import HELD
 
 TOLERANCE = 1e-9
@@ -60,7 +60,7 @@ def verify(store: Store, progress: Callable[[int], None] = lambda rows: None) ->
 
 
 def _asked_by(logged: Decision) -> Decide:
-    return Decide(logged.user, logged.candidates, logged.event, logged.key)
+    return Decide(logged.user, logged.candidates, logged.event, logged.key, logged.places)
 
 
 def _check_end(store: Store, state: ModelState, result: Verification) -> None:
@@ -80,11 +80,18 @@ def _compare(state: ModelState, row: Row, again: Decision | Refused, result: Ver
         result.exact += 1
         if again != logged:
             _differs(result, row, _words(logged, again))
-    elif not _is_same(logged, again):
-        if _is_near_tie(state, row, again):
+    elif (place := _first_difference(logged, again)) is not None:
+        if _is_near_tie(state, row, again, place):
             result.near_ties += 1
         else:
             _differs(result, row, f"{_words(logged, again)}, which is no near tie")
+
+
+def _first_difference(logged: Decision, again: Decision) -> int | None:
+    """Return the first place that is not the same, or the one after the last common one; None if all are the same."""
+    most, fewest = (order(len(each.more) + 1 for each in (logged, again)) for order in (max, min))
+    different = (place for place in range(1, fewest + 1) if not _is_same(logged.at(place), again.at(place)))
+    return next(different, None if most == fewest else fewest)
 
 
 def _is_same(logged: Decision, again: Decision) -> bool:
@@ -107,17 +114,19 @@ def _furthest(one: dict[Any, float], other: dict[Any, float]) -> float:
     return max((abs(one.get(i, 0.0) - other.get(i, 0.0)) for i in one.keys() | other.keys()), default=0.0)
 
 
-def _is_near_tie(state: ModelState, row: Row, again: Decision) -> bool:
-    """Return whether the decision is the logged one if features differ by up to 1e-9 of their size (at least 1)."""
-    logged, held = row.decision, row.decision.policy == HELD
-    pool = state.pool_of(logged, row.time)
+def _is_near_tie(state: ModelState, row: Row, again: Decision, at: int) -> bool:
+    """Return whether a place is the logged one if features differ by up to 1e-9 of their size (at least 1)."""
+    logged, held = row.decision.at(at), row.decision.policy == HELD
+    again = again.at(at)
+    before = [row.decision.at(place).arm for place in range(1, at)]
+    pool = state.pool_of(row.decision, row.time, before)
     if _asked(logged) != _asked(again) or (logged.arm, logged.arm_version) not in zip(
         pool.ids, pool.versions, strict=True
     ):
         return False
     place = pool.ids.index(logged.arm)
-    x, z = (_nudged(vectors) for vectors in state.crossed([logged.user], pool))
-    drawn = state.draw(pool, x, z, [logged.event] * NUDGES, held)
+    x, z = (_nudged(vectors) for vectors in state.crossed([logged.user], pool, at))
+    drawn = state.draw(pool, x, z, [key_at(logged.event, at)] * NUDGES, held)
     return any(
         index == place
         and abs(logged.chance - chances[place]) <= NUDGED_TOLERANCE

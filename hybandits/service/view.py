@@ -220,6 +220,7 @@ class View(msgspec.Struct, frozen=True):
     uniform: Comparison
     challengers: list[PolicyView]
     holdout: HeldView | None
+    places: list[Estimate]
     controls: Controls
     arms: list[ArmView]
     active_arms: int
@@ -268,6 +269,7 @@ def make_view(writer: Writer, refusals: Mapping[str, int] | None = None) -> View
         uniform=compared(summary, summary.uniform, summary.uniform_weights),
         challengers=challengers,
         holdout=None if bandit.held is None else compare_held(summary, bandit.held),
+        places=estimate_rewards(summary, [terms for _, terms in sorted(summary.places.items())]),
         controls=controls,
         arms=_arms(summary, active),
         active_arms=len(active),

@@ -30,6 +30,7 @@ from hybandits.service.commands import (
     Decided,
     GiveReward,
     Outcome,
+    Placed,
     Promote,
     Promoted,
     PutArm,
@@ -340,6 +341,7 @@ class Pending:
         """Serve commands in their order."""
         commands = [_with_event(command) if isinstance(command, Decide) else command for command in commands]
         events = {command.event_id or "" for command in commands if isinstance(command, Decide | GiveReward)}
+        events |= {log.place_key(each.event_id, each.place) for each in commands if isinstance(each, GiveReward)}
         self.events.update((event, self.state.known[event]) for event in events & self.state.known.keys())
         if unknown := sorted(events - self.events.keys()):
             self.events.update(self.store.find(unknown))
@@ -369,18 +371,19 @@ class Pending:
         known = self.events[event].decision
         if known is not None:
             decision = known.decision
-            is_other = (decision.user, decision.key) != (command.user, command.user_key)
+            asked = command.user, command.user_key, command.places
+            is_other = (decision.user, decision.key, decision.places) != asked
             if is_other or not _same_candidates(decision.candidates, command.candidates):
                 detail = f"The event {event!r} was decided for another user or other candidates. Use another id."
                 raise Refused(409, detail, field="event_id", value=event)
-            return Answer(200, _decided(decision))
+            return Answer(200, decided_of(decision))
         outcome = self._decided.pop(event, None)
         if outcome is None:  # the first command with this id was refused
             outcome = self.state.decide_batch([command], self.now)[0]
         if isinstance(outcome, Refused):
             raise outcome
         self.events[event] = log.EventRows(self._write(outcome))
-        return Answer(201, _decided(outcome))
+        return Answer(201, decided_of(outcome))
 
     def _reward(self, command: GiveReward) -> Answer:
         event, reward = command.event_id, command.reward
@@ -388,10 +391,14 @@ class Pending:
         if not math.isfinite(reward) or not low <= reward <= high:
             detail = f"The reward must lie between {low:g} and {high:g}, got {reward!r}."
             raise Refused(422, detail, field="reward", value=reward)
-        decision, known = self.events[event]
+        key = log.place_key(event, command.place)
+        decision, known = self.events[event].decision, self.events[key].reward
         if decision is None:
             detail = f"This log has no decision with the event id {event!r}. Decide first, or use the id of a decision."
             raise Refused(404, detail, field="event_id", value=event)
+        if command.place > len(decision.decision.more) + 1:
+            detail = f"The event {event!r} has {len(decision.decision.more) + 1} places, got {command.place}."
+            raise Refused(422, f"{detail} Send the number of one of them.", field="place", value=command.place)
         if known is not None:
             before = known.content
             assert isinstance(before, log.Reward)
@@ -400,10 +407,11 @@ class Pending:
                 raise Refused(409, detail, field="reward", value=reward)
             return Answer(200, Rewarded(event, reward, not before.late))
         late = self._is_over(decision.time) or decision.number <= self.closed
-        content = log.Reward(event, decision.number, reward, late)
+        content = log.Reward(event, decision.number, reward, late, command.place)
         if decision.number <= self.state.row:  # it is in the log, whatever becomes of this transaction
-            self.state.remember(decision)
-        self.events[event] = log.EventRows(decision, self._write(content))
+            first = self.events[event].reward
+            self.state.remember(decision, first if first is not None and first.number <= self.state.row else None)
+        self.events[key] = log.EventRows(decision, self._write(content))
         return Answer(202 if late else 201, Rewarded(event, reward, not late))
 
     def _retire(self, command: Retire) -> Answer:
@@ -493,5 +501,10 @@ def _with_event(command: Decide) -> Decide:
     return command if command.event_id is not None else replace(command, event_id=secrets.token_hex(12))
 
 
-def _decided(decision: log.Decision) -> Decided:
-    return Decided(decision.event, decision.arm, decision.chance, decision.version)
+def decided_of(decision: log.Decision) -> Decided:
+    """Return a decision as answers show it."""
+    places: list[Placed] | None = None
+    if decision.places > 1:
+        more = (Placed(each.arm, each.chance) for each in decision.more)
+        places = [Placed(decision.arm, decision.chance), *more]
+    return Decided(decision.event, decision.arm, decision.chance, decision.version, places)
