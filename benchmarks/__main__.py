@@ -28,6 +28,7 @@ PARTS = {
     "thompson": (1, "a decision of HyThompson with fixed settings, beside one of HyLinUCB"),
     "batch": (2, "many decisions at once, beside the scoring kernel and choose"),
     "propensities": (2, "propensities of HyThompson, how close and how fast"),
+    "dimension": (1, "choices and the longest learn with many shared features"),
     "scale": (1, "learning among 100,000 arms beside learning among 10"),
     "memory": (1, "bytes per arm and of a process that knows a million arms"),
     "start": (4, "importing, --help, and the first decision after installing the wheel"),
@@ -85,6 +86,7 @@ def _run(name: str, plan: Any, budget: float) -> Any:
     """Measure one part."""
     from benchmarks import (
         batch,
+        dimension,
         footprint,
         laboratory,
         learned,
@@ -105,6 +107,7 @@ def _run(name: str, plan: Any, budget: float) -> Any:
         "thompson": rounds.run_thompson,
         "batch": batch.run,
         "propensities": batch.run_propensities,
+        "dimension": dimension.run,
         "scale": rounds.run_scale,
         "memory": footprint.run_memory,
         "start": footprint.run_start,
