@@ -37,8 +37,7 @@ LATER = 5
 """If arms have too few rewards by then, the map is learned once more when there are so many times as many rows."""
 
 FEW = 5
-"""Arms are few if the first rows are at least so many times as many as the parameters that arms have of their own, or
-as many if arms have no columns."""
+"""Arms are few if their own parameters, times this, are at most the first rows; times 1 if arms have no columns."""
 
 PER_ARM = 6.0
 """The rewards per arm, as `is_known_by_arm` counts them, from which the user's columns may stand in z."""
@@ -650,6 +649,16 @@ class Bandit:
     def copy(self) -> Self:
         """Return an independent copy, random state included."""
         return self.from_bytes(self.to_bytes())
+
+    def __reduce__(self) -> Any:
+        return type(self).from_bytes, (self.to_bytes(),)
+
+
+def load_saved(file: File) -> Policy | Bandit:
+    """Read a bandit or a policy of any class from a file written by `save`."""
+    content = policy_file.read(file)
+    header, _ = policy_file.unpacked(content, str(file))
+    return Bandit.from_bytes(content, source=str(file)) if header.get("class") == KIND else Policy.load(file)
 
 
 FORGOTTEN = "forgotten arm"

@@ -153,7 +153,10 @@ def fit(
     log: LogArgument,
     policy: Annotated[str, typer.Option(help="The policy to fit, as for simulate: HyLinUCB:noise=0.3.")] = "HyIDS",
     out: Annotated[Path, typer.Option(help="File to write. Load it with hybandits.load.")] = Path("policy.npz"),
-    features: Features = None,
+    features: Annotated[
+        str | None,
+        typer.Option(metavar="MAP", help="As for describe; columns: fit a Bandit to the columns of the log by name."),
+    ] = None,
     rounds: Rounds = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the policy's own draws.")] = 0,
     engine: EngineOption = "local",
@@ -166,6 +169,9 @@ def fit(
 
         if out.is_dir() or not out.parent.is_dir():
             raise ValueError(f"{out} cannot be written: give a file in a folder that exists")
+        if features == "columns":
+            _fit_bandit(log, policy, out, rounds, seed)
+            return
         view = _viewed(log, features)
         stop = min(rounds or view.log.rounds, view.log.rounds)
         fitted = policy_for(view, policy, horizon=stop, seed=seed)
@@ -183,6 +189,20 @@ def fit(
         _say_features(view)
         if (learned := fitted.learned) is not None:
             typer.echo(f"learned from the rewards: noise {learned.noise:.4g}; log evidence {learned.evidence:,.1f}")
+
+
+def _fit_bandit(log: Path, policy: str, out: Path, rounds: int | None, seed: int) -> None:
+    """Teach a `Bandit` the columns of a log."""
+    from hybandits.bandit import Bandit
+    from hybandits.evaluation.named import LogColumns, fit_bandit
+
+    view = _viewed(log, None)
+    stop = min(rounds or view.log.rounds, view.log.rounds)
+    bandit = Bandit(**LogColumns(view.log).declared(), policy=policy, seed=seed)
+    fit_bandit(bandit, view, 0, stop)
+    bandit.save(out)
+    typer.echo(f"wrote {out}: {bandit}")
+    typer.echo(bandit.features.summary())
 
 
 def evaluate(
@@ -230,7 +250,7 @@ def evaluate(
     The other policies are compared with the first one on the same rounds.
     """
     with plain_errors():
-        from hybandits import load
+        from hybandits.bandit import Bandit, load_saved
         from hybandits.evaluation import EvaluationPlan, targets
         from hybandits.foundation.files import make_writable_folder, write_text
         from hybandits.policies.by_name import import_named
@@ -242,7 +262,9 @@ def evaluate(
             make_writable_folder(out)
         for module in modules or ():
             import_named(module)
-        saved = {spec: load(spec) for spec in policy if spec.endswith(".npz")}
+        loaded = {spec: load_saved(spec) for spec in policy if spec.endswith(".npz")}
+        bandits = {spec: each for spec, each in loaded.items() if isinstance(each, Bandit)}
+        saved = {spec: each for spec, each in loaded.items() if not isinstance(each, Bandit)}
         common = targets.common_features(saved) if features is None else features
         view = _viewed(log, common)
         for spec in (spec for spec in saved if features is None and "features" not in saved[spec].notes):
@@ -253,7 +275,11 @@ def evaluate(
             None if estimators is None else [word for word in estimators.lower().replace(" ", "").split(",") if word]
         )
         plan = EvaluationPlan(
-            view, {spec: targets.target_for(view, spec, saved=saved, horizon=stop, seed=seed) for spec in policy},
+            view,
+            {
+                spec: bandits.get(spec) or targets.target_for(view, spec, saved=saved, horizon=stop, seed=seed)
+                for spec in policy
+            },
             estimators=wanted, interval=interval.value, level=level,
             seed=seed, clip=clip, keep=keep, start=start, stop=stop,
             reward_range=reward_range,

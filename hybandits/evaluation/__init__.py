@@ -6,6 +6,7 @@ estimator, and `Diagnostics` of how well the log supports them.
 
 from hybandits.evaluation.api import INTERVALS, EvaluationPlan, Gathered, evaluate
 from hybandits.evaluation.estimators import ESTIMATORS, Estimator, Terms
+from hybandits.evaluation.named import FrozenBandit, LearningBandit, LogColumns, fit_bandit
 from hybandits.evaluation.results import Diagnostics, Difference, Estimate, Evaluation
 from hybandits.evaluation.targets import (
     Always,
@@ -19,6 +20,6 @@ from hybandits.evaluation.targets import (
 
 __all__ = [
     "ESTIMATORS", "INTERVALS", "Always", "ChoiceProbabilities", "Diagnostics", "Difference", "Estimate", "Estimator",
-    "Evaluation", "EvaluationPlan", "Frozen", "Gathered", "Learning", "Logged", "Target", "Terms",
-    "UniformChoice", "evaluate",
+    "Evaluation", "EvaluationPlan", "Frozen", "FrozenBandit", "Gathered", "Learning", "LearningBandit", "LogColumns",
+    "Logged", "Target", "Terms", "UniformChoice", "evaluate", "fit_bandit",
 ]  # fmt: skip

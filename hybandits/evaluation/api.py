@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hybandits import statistics
+from hybandits.bandit import Bandit
 from hybandits.engines import Engine, SerialEngine
 from hybandits.evaluation.estimators import (
     ESTIMATORS,
@@ -22,6 +23,7 @@ from hybandits.evaluation.estimators import (
     records_of,
     warnings_of,
 )
+from hybandits.evaluation.named import target_or_bandit
 from hybandits.evaluation.parts import BlockLayout, Survey, in_order, parts_of, round_range
 from hybandits.evaluation.passes import (
     LogPart,
@@ -33,7 +35,7 @@ from hybandits.evaluation.passes import (
 )
 from hybandits.evaluation.rejection import rejection_for
 from hybandits.evaluation.results import Diagnostics, Difference, Estimate, Evaluation
-from hybandits.evaluation.targets import Learning, Target, target_of
+from hybandits.evaluation.targets import Learning, Target
 from hybandits.evaluation.view import View
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
@@ -55,7 +57,7 @@ UNJUDGED_MODEL = (
 
 def evaluate(
     view: View,
-    targets: Mapping[str, Target | Learning | Policy | str],
+    targets: Mapping[str, Target | Learning | Policy | Bandit | str],
     *,
     engine: Engine | None = None,
     progress: Callable[[int], None] | None = None,
@@ -95,8 +97,8 @@ class EvaluationPlan:
         The log, with its features and its notion of arms. Its feature map is that of the reward model behind dm and dr.
     targets : dict
         The policies by name. Each is "uniform", "logged" (the log's own policy), "always:ARM", a policy,
-        `Frozen(policy)`, `Learning(policy)`, or a `Target` of your own. A bare policy is frozen. Policies are copied,
-        never changed. The first policy is the one that the others are compared with.
+        `Frozen(policy)`, `Learning(policy)`, a `Bandit`, `LearningBandit(bandit)`, or a `Target` of your own. A bare
+        policy or bandit is frozen. They are copied, never changed. The first one is what the others are compared with.
     estimators : sequence of str or Estimator, optional
         Some of "replay", "ips", "snips", "dm" and "dr", and records of your own. "dm" is for fixed policies only. By
         default replay and snips for policies that learn, and all but replay for fixed ones.
@@ -130,7 +132,7 @@ class EvaluationPlan:
     def __init__(
         self,
         view: View,
-        targets: Mapping[str, Target | Learning | Policy | str],
+        targets: Mapping[str, Target | Learning | Policy | Bandit | str],
         *,
         estimators: Sequence[str | Estimator] | None = None,
         interval: str = "bootstrap",
@@ -146,7 +148,7 @@ class EvaluationPlan:
     ) -> None:
         if not targets:
             raise ValueError("targets is empty: name at least one policy to evaluate, e.g. {'uniform': 'uniform'}")
-        resolved = {name: target_of(given, view) for name, given in targets.items()}
+        resolved = {name: target_or_bandit(given, view) for name, given in targets.items()}
         kinds = [isinstance(target, Learning) for target in resolved.values()]
         self.usual = estimators is None
         records = records_of(list(ESTIMATORS) if estimators is None else estimators)

@@ -153,6 +153,20 @@ def test_own_columns(tmp_path: Path) -> None:
     assert "needs a mapping of its columns, which are item, click, age, p: convert it" in said(lacking)
 
 
+def test_a_bandit_is_fitted_to_named_columns_and_evaluated(tmp_path: Path) -> None:
+    rows = "".join(f"{'ab'[i % 2]},{i % 3 % 2},{20 + i % 30},0.5\n" for i in range(60))
+    (tmp_path / "log.csv").write_text("item,clicked,age,p\n" + rows)
+    (tmp_path / "mapping.toml").write_text('arm = "item"\nreward = "clicked"\nuser = ["age"]\npropensity = "p"\n')
+    assert run("convert", tmp_path / "log.csv", tmp_path / "log", "--mapping", tmp_path / "mapping.toml").exit_code == 0
+    saved = tmp_path / "bandit.npz"
+    fitted = run("fit", tmp_path / "log", "--features", "columns", "--out", saved)
+    assert "Bandit(user=['age'], policy='HyIDS'): 60 rewards learned" in fitted.stdout
+    assert hybandits.Bandit.load(saved).rounds == 60
+    evaluated = run("evaluate", tmp_path / "log", "--policy", "uniform", "--policy", saved, "--workers", "1")
+    assert evaluated.exit_code == 0, evaluated.stderr
+    assert "bandit.npz" in evaluated.stdout
+
+
 @pytest.mark.slow
 def test_pair_features_from_a_campaign_to_an_evaluation(tmp_path: Path) -> None:
     raw, log, policy = campaign(tmp_path, HEADER + ROUNDS * 40), tmp_path / "log", tmp_path / "policy.npz"
