@@ -121,10 +121,11 @@ def _install(folder: Path) -> None:
         _python("-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), str(wheel))
 
 
-def _decide(installed: Path, **settings: str) -> float:
-    """Seconds of a new process to the first decision and reward of HyIDS, importing included."""
-    decided = _python(str(FIRST_DECISIONS), PYTHONPATH=str(installed), HYBANDITS_QUIET="1", **settings)
-    return float(json.loads(decided)["seconds"]["first"])
+def _decide(times: int, installed: Path, **settings: str) -> tuple[Pair, Pair]:
+    """Seconds of new processes to the first decision and reward of HyIDS, importing included, and the processor's."""
+    settings |= {"PYTHONPATH": str(installed), "HYBANDITS_QUIET": "1"}
+    taken = [json.loads(_python(str(FIRST_DECISIONS), **settings))["seconds"] for _ in range(times)]
+    return summary([each["first"] for each in taken]), summary([each["processor"] for each in taken])
 
 
 def run_start(plan: Plan) -> Section:
@@ -151,16 +152,21 @@ def run_start(plan: Plan) -> Section:
         plan.say("start: building the wheel")
         installed = Path(folder, "installed")
         _install(installed)
-        plan.say("start: first decision")
         imports = "import hybandits.policies"
         modules = _seconds(lambda: _python("-c", imports, PYTHONPATH=str(installed)), times)
         add("importing the policies", DECISION_TARGET, modules)
-        shipped = [_decide(installed, HYBANDITS_COMPILE="never") for _ in range(times)]
-        add("first decision, installed wheel, compiling forbidden", DECISION_TARGET, summary(shipped))
         key = installed / "hybandits" / "machine_code" / "key.json"
-        key.write_text(json.dumps({**json.loads(key.read_text(encoding="utf-8")), "numba": "0"}), encoding="utf-8")
-        compiled = [_decide(installed, NUMBA_CACHE_DIR=str(Path(folder, str(cache)))) for cache in range(times)]
-        add("first decision, wheel for another numba: compiles", COMPILING_TARGET, summary(compiled))
-        kept = [_decide(installed, NUMBA_CACHE_DIR=str(Path(folder, "0"))) for _ in range(times)]
-        add("first decision, compiled here before", DECISION_TARGET, summary(kept))
+        cache = str(Path(folder, "cache"))
+        for what, target, repeats, settings in (
+            ("installed wheel, compiling forbidden", DECISION_TARGET, times, {"HYBANDITS_COMPILE": "never"}),
+            ("wheel for another numba: compiles", COMPILING_TARGET, 1, {"NUMBA_CACHE_DIR": cache}),
+            ("compiled here before", DECISION_TARGET, times, {"NUMBA_CACHE_DIR": cache}),
+        ):
+            plan.say(f"start: {what}")
+            taken, processor = _decide(repeats, installed, **settings)
+            add(f"first decision, {what}", target, taken)
+            section.add("  processor time", "", f"{number(processor.min)} s / {number(processor.median)} s")
+            section.data.append({"what": f"{what}, processor", "seconds": processor._asdict()})
+            # From here on the wheel is for another numba.
+            key.write_text(json.dumps({**json.loads(key.read_text(encoding="utf-8")), "numba": "0"}), encoding="utf-8")
     return section
