@@ -30,7 +30,7 @@ test: $(VENV)/dev.stamp  ## run lint, types, layers, all tests and doctests (abo
 	$(MAKE) --no-print-directory --jobs 2 lint compile
 	$(PYTEST) -n 3  # on two cores: some tests wait for other processes
 
-compile: $(VENV)/dev.stamp  ## compile all kernels for this machine (one to two minutes the first time)
+compile: $(VENV)/dev.stamp  ## compile all kernels for this machine (about a minute the first time)
 	$(BIN)/hybandits warmup
 
 lint: $(VENV)/dev.stamp  ## run ruff, mypy and import-linter

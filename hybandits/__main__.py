@@ -39,7 +39,7 @@ app.add_typer(service.service, name="service", short_help="Maintain the log of a
 def warmup(
     verbose: Annotated[bool, typer.Option("--verbose", help="Print the seconds that every kernel took.")] = False,
 ) -> None:
-    """Compile everything now and keep the machine code on disk, which takes one to two minutes the first time."""
+    """Compile everything now and keep the machine code on disk, which takes about a minute the first time."""
     start = time.perf_counter()
     compiled = warm_up.timed_warm_up()
     if verbose:

@@ -18,7 +18,7 @@ LABORATORY = ("isal", "pyarrow", "scipy")
 def warm_up() -> None:
     """Compile every kernel for this machine and keep the machine code on disk.
 
-    The first call needs 70 to 90 seconds of one processor core, a later one a few seconds. Without it each kernel is
+    The first call needs about a minute of one processor core, a later one a few seconds. Without it each kernel is
     compiled when it is first needed: most in the first choice and the first reward, some much later.
 
     Examples
