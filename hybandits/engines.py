@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 import socket
 import sys
@@ -197,7 +198,8 @@ class Ray:
             while waiting or running:
                 while waiting and len(running) < size:
                     i = waiting.pop(0)
-                    running[remote.remote(work, tasks[i])] = i
+                    # As bytes, because Ray itself would hand over arrays that are read-only.
+                    running[remote.remote(work, ray.cloudpickle.dumps(tasks[i]))] = i
                 (reference, *_), _ = ray.wait(list(running))
                 try:
                     result, amount = ray.get(reference)
@@ -238,6 +240,6 @@ def _folders_of_modules() -> list[str]:
     return [folder for folder in dict.fromkeys(folders) if not f"{folder}/".startswith(own)]
 
 
-def _call_and_count(work: Work, task: Any) -> tuple[Any, int]:
+def _call_and_count(work: Work, task: bytes) -> tuple[Any, int]:
     amounts: list[int] = []
-    return work(task, amounts.append), sum(amounts)
+    return work(pickle.loads(task), amounts.append), sum(amounts)
