@@ -229,7 +229,8 @@ def test_a_policy_of_ones_own_is_fitted_and_evaluated(folder: Path, own_folder: 
     assert fitted.exit_code == 0, fitted.stderr
     assert "wrote policy.npz: Softmax with" in fitted.stdout
     policies = ["--policy", "policy.npz", "--policy", own, "--policy", f'EpsilonGreedy:policy="{own}"']
-    evaluate = ["evaluate", folder / "log", *policies, "--from", 3000, "--rounds", 500, "--workers", "1"]
+    options = ["--from", 3000, "--rounds", 500, "--workers", "1", "--estimators", "ips"]
+    evaluate = ["evaluate", folder / "log", *policies, *options]
     refused = run_process(*evaluate)
     assert refused.returncode == 2
     assert "import the module 'softmax' first (on the command line: evaluate --import softmax)" in refused.stderr
