@@ -68,10 +68,13 @@ def verify(
 
         with bar("verifying", log.last()[0]) as advance:
             result = verify(log, advance)
+        same = result.decisions - result.different - result.near_ties - result.erased
         typer.echo(
-            f"{result.decisions:,} decisions: {result.decisions - result.different - result.near_ties:,} same, "
+            f"{result.decisions:,} decisions: {same:,} same, "
             f"{result.near_ties:,} near ties, {result.different:,} different ({result.exact:,} compared to the bit)"
         )
+        if result.erased:
+            typer.echo(f"  {result.erased:,} cannot be recomputed: their models had learned what was erased since.")
         if result.copied:
             typer.echo(f"  {result.copied:,} more were copied from the log before: verify that one as well.")
         if result.begins_elsewhere:

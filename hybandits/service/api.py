@@ -37,8 +37,13 @@ from hybandits.service.commands import (
     ArmState,
     Command,
     Control,
+    Correct,
+    Corrections,
     Decide,
     Decided,
+    Erase,
+    ErasedUser,
+    EraseUser,
     GiveReward,
     Promote,
     Promoted,
@@ -50,7 +55,7 @@ from hybandits.service.commands import (
     decode,
     decode_batch,
 )
-from hybandits.service.log import FEW, EventRows, Reward, Row, StoreError, Value, keys_of, place_key
+from hybandits.service.log import DECISION, FEW, EventRows, Reward, Row, StoreError, Value, keys_of, place_key
 from hybandits.service.metrics import Metrics, text_of
 from hybandits.service.model_state import ModelState
 from hybandits.service.rules import Controls
@@ -292,6 +297,27 @@ async def reward(service: Service, body: GiveReward) -> Answer:
     return await service.request(body)
 
 
+@endpoint("POST", "/v1/corrections", {201: Corrections, 200: Corrections}, body=Correct, problems=(404, 409))
+async def correct(service: Service, body: Correct) -> Answer:
+    """Correct a reward, or withdraw it (null): the model becomes what it would have been."""
+    return await service.request(body)
+
+
+@endpoint("POST", "/v1/erasures", {202: ErasedUser, 200: ErasedUser}, body=EraseUser, manage=True)
+async def erase(service: Service, body: EraseUser) -> Answer:
+    """Erase all events of a user: 202 as long as there are some."""
+    writer = service.writer
+    await writer.request([])
+    upto = writer.state.row
+    return await service.request(
+        Erase(body.user_key, await asyncio.to_thread(_decisions_of, writer, body.user_key, upto), upto)
+    )
+
+
+def _decisions_of(writer: Writer, user_key: str, upto: int) -> list[int]:
+    return [row.number for row in writer.store.rows(0, upto, [DECISION]) if row.decision.key == user_key]
+
+
 @endpoint("POST", "/v1/decisions/batch", {200: list[Decided]}, body=Decide, batch=True)
 async def decide_batch(service: Service, body: list[Decide | Refused]) -> Answer:
     """Make many decisions in one transaction; each has a status of its own."""
@@ -313,7 +339,7 @@ async def decision(service: Service, id: str) -> Answer:
     last_closed = state.closed  # read first, because a reward that came in time is in the log by then
     keys = [place_key(id, place) for place in range(1, state.bandit.places + 1)]
     found = await asyncio.to_thread(writer.store.find, keys)
-    row, given = found.get(id, EventRows())
+    row, given, _ = found.get(id, EventRows())
     if row is None:
         detail = f"There is no decision with the event id {id!r}. Use the event_id that it was answered with."
         raise Refused(404, detail, field="id", value=id)
@@ -340,7 +366,7 @@ async def decision(service: Service, id: str) -> Answer:
         reward=None if reward is None else reward.reward,
         learned=None if reward is None else not reward.late,
         closed=closed,
-        learned_reward=state.learned_reward(given) if closed or state.bandit.window is None else None,
+        learned_reward=state.learned_reward(given, id) if closed or state.bandit.window is None else None,
         places=decided_of(content).places,
         place_rewards=rewards,
     )

@@ -126,6 +126,18 @@ class AsyncClient:
         body = {"event_id": event_id, "reward": reward} | ({"place": place} if place > 1 else {})
         return bool((await self._call("POST", "/v1/rewards", body))["learned"])
 
+    async def correct(
+        self, event_id: str, reward: float | None, *, place: int = 1, correction_id: str | None = None
+    ) -> bool:
+        """Correct the reward of a decision or a place, or withdraw it (None); return whether it was learned before."""
+        id = secrets.token_hex(12) if correction_id is None else correction_id
+        body = {"event_id": event_id, "reward": reward, "place": place, "correction_id": id}
+        return bool((await self._call("POST", "/v1/corrections", body))["learned"])
+
+    async def erase(self, user_key: str) -> int:
+        """Erase all events of a user; return how many decisions still wait to be erased, 0 when it is done."""
+        return int((await self._call("POST", "/v1/erasures", {"user_key": user_key}))["decisions"])
+
     async def decide_batch(
         self,
         users: Sequence[Mapping[str, Any]],
@@ -244,6 +256,7 @@ class Client:
     decide, reward = _sync(AsyncClient.decide), _sync(AsyncClient.reward)
     decide_batch, reward_batch = _sync(AsyncClient.decide_batch), _sync(AsyncClient.reward_batch)
     put_arm, retire_arm, promote = _sync(AsyncClient.put_arm), _sync(AsyncClient.retire_arm), _sync(AsyncClient.promote)
+    correct, erase = _sync(AsyncClient.correct), _sync(AsyncClient.erase)
     put_arms, retire_arms = _sync(AsyncClient.put_arms), _sync(AsyncClient.retire_arms)
     controls, set_controls = _sync(AsyncClient.controls), _sync(AsyncClient.set_controls)
     arms, decision = _sync(AsyncClient.arms), _sync(AsyncClient.decision)

@@ -67,6 +67,29 @@ class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fal
     place: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
+class Correct(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
+    """Correct the reward of a decision or a place, or withdraw it (null)."""
+
+    event_id: Id
+    reward: float | None
+    place: Annotated[int, msgspec.Meta(ge=1)] = 1
+    correction_id: Id | None = None
+
+
+class EraseUser(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Erase all events of a user."""
+
+    user_key: Id
+
+
+class Erase(msgspec.Struct, frozen=True):
+    """Erase all events of a user, whose decisions up to the row `upto` are in these rows."""
+
+    user_key: str
+    decisions: list[int]
+    upto: int
+
+
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
@@ -108,7 +131,7 @@ class Promote(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     policy: str
 
 
-Command = Decide | GiveReward | PutArms | Retire | Promote | Control
+Command = Decide | GiveReward | PutArms | Retire | Promote | Control | Correct | Erase
 
 
 class Placed(msgspec.Struct):
@@ -137,6 +160,21 @@ class Rewarded(msgspec.Struct):
     event_id: str
     reward: float
     learned: bool
+
+
+class Corrections(msgspec.Struct):
+    """A correction that is on disk. `learned`: what was learned will be changed; otherwise the decision is open."""
+
+    correction_id: str
+    event_id: str
+    reward: float | None
+    learned: bool
+
+
+class ErasedUser(msgspec.Struct):
+    """How many decisions of a user are about to be erased; 0 if there are none."""
+
+    decisions: int
 
 
 class ArmState(msgspec.Struct, omit_defaults=True, rename={"start": "from", "end": "until"}):

@@ -11,7 +11,7 @@ import numpy as np
 from hybandits.foundation.checks import FloatArray
 from hybandits.logs.report import Fault, ReadReport
 from hybandits.logs.store import NO_PAIRS, Batch, Log, LogError, Tables, convert
-from hybandits.service.log import Decision, Row, Store
+from hybandits.service.log import Decision, Row, Store, place_key
 from hybandits.service.model_state import ModelState, Pool, places_of, walk
 
 ROWS = 5_000
@@ -75,7 +75,7 @@ class ServiceReader:
             for row, pools in chunk:
                 for place, (pool, pairs) in enumerate(pools, 1):
                     decision = row.decision.at(place)
-                    reward, why = self._reward(row.number, rewards[row.number, place])
+                    reward, why = self._reward(row.number, place_key(decision.event, place), rewards[row.number, place])
                     if reward is None:
                         faults.append(Fault(row.number, why, f"event {row.event!r}"))
                     else:
@@ -99,7 +99,7 @@ class ServiceReader:
         """Return whether the decision in this row waits for the end of its window."""
         return self._bandit.window is not None and number > self._state.closed
 
-    def _reward(self, number: int, given: Row | None) -> tuple[float | None, str]:
+    def _reward(self, number: int, key: str, given: Row | None) -> tuple[float | None, str]:
         """Return the reward that was learned for the decision in this row, or None and why there is none."""
         if self._bandit.window is not None:
             is_copied = number <= self._closed_before
@@ -109,7 +109,7 @@ class ServiceReader:
             return None, EARLIER
         if self.is_open(number):
             return None, OPEN
-        return self._state.learned_reward(given), NO_REWARD
+        return self._state.learned_reward(given, key), NO_REWARD
 
     def _batch(self, kept: Sequence[Kept]) -> Batch:
         return Batch(

@@ -149,14 +149,65 @@ class Continued(msgspec.Struct, tag="continue", tag_field="is", frozen=True):
     model: bytes
 
 
-Content = Opened | Changed | Promoted | Arm | Retired | Decision | Reward | Closed | Ended | Continued | Controlled
+class Corrected(msgspec.Struct, tag="correct", tag_field="is", frozen=True, omit_defaults=True):
+    """Another reward for a place of the decision `of`, or none. `event` is the id of the correction.
+
+    Before a decision closes it counts at once; what has been learned changes at the next row `Relearned`.
+    """
+
+    event: str
+    of: str
+    decision: int
+    reward: float | None
+    place: int = 1
+
+
+class Erasing(msgspec.Struct, tag="erasing", tag_field="is", frozen=True):
+    """These rows, `decisions` among them, are erased with the next row `Relearned`.
+
+    The model has learned nothing of them before the row `since`.
+    """
+
+    rows: list[int]
+    decisions: list[int]
+    since: int
+
+
+class Erased(msgspec.Struct, tag="erased", tag_field="is", frozen=True):
+    """A row whose content was erased."""
+
+
+class Relearned(msgspec.Struct, tag="relearn", tag_field="is", frozen=True):
+    """From here on the model is what it would have been with all corrections, and erasures, up to the row `upto`."""
+
+    upto: int
+
+
+Content = (
+    Opened
+    | Changed
+    | Promoted
+    | Arm
+    | Retired
+    | Decision
+    | Reward
+    | Closed
+    | Ended
+    | Continued
+    | Controlled
+    | Corrected
+    | Erasing
+    | Erased
+    | Relearned
+)
 
 KINDS: dict[type, int] = {kind: i for i, kind in enumerate(get_args(Content))}
 """The numbers that tables have for the kinds of rows."""
 
 DECISION, REWARD, CONTINUED = KINDS[Decision], KINDS[Reward], KINDS[Continued]
+CORRECTED, ERASING, RELEARNED = KINDS[Corrected], KINDS[Erasing], KINDS[Relearned]
 
-EVENTLESS = tuple(number for kind, number in KINDS.items() if kind not in (Decision, Reward))
+EVENTLESS = tuple(number for kind, number in KINDS.items() if kind not in (Decision, Reward, Corrected))
 """Kinds of rows that belong to no event."""
 
 FEW = tuple(KINDS[kind] for kind in (Opened, Changed, Promoted, Arm, Retired, Controlled))
@@ -247,6 +298,10 @@ class EventRows(NamedTuple):
 
     decision: Row | None = None
     reward: Row | None = None
+    correction: Row | None = None
+
+
+_NAMES: dict[type, str] = {Decision: "decision", Reward: "reward", Corrected: "correction"}
 
 
 class Snapshot(NamedTuple):
@@ -370,6 +425,16 @@ class Store(ABC):
                 raise StoreError(f"{wrong}: if the log was replaced by an earlier copy, restart all servers.")
             last = piece[-1].number
 
+    def erase(self, rows: Sequence[int]) -> None:
+        """Overwrite the content of rows, and remove snapshots, in a transaction."""
+        content = msgspec.json.encode(Erased()).decode()
+        for piece in self._pieces(rows):
+            condition, values = self._among(piece)
+            query = f"UPDATE log SET kind = ?, event = NULL, content = ? WHERE row {condition}"
+            self._fetch(query, [KINDS[Erased], content, *values])
+        if rows:
+            self._fetch("DELETE FROM snapshot")
+
     def touch(self) -> None:
         """Write something that changes nothing, so that the commit shows whether the disk takes it."""
         self._fetch("UPDATE version SET probes = probes + 1")
@@ -398,13 +463,12 @@ class Store(ABC):
         return (values[i : i + self.piece] for i in range(0, len(values), self.piece))
 
     def find(self, events: Sequence[str]) -> dict[str, EventRows]:
-        """Return decisions and rewards by their keys; those that have neither are left out."""
+        """Return decisions, rewards and corrections by their keys; those that have none are left out."""
         known: dict[str, EventRows] = {}
         for piece in self._pieces([_bytes_of(event) for event in events]):
             for row in self._rows_with("event", piece):
                 event = row.key or ""
-                name = "decision" if isinstance(row.content, Decision) else "reward"
-                known[event] = known.get(event, EventRows())._replace(**{name: row})
+                known[event] = known.get(event, EventRows())._replace(**{_NAMES[type(row.content)]: row})
         return known
 
     def by_number(self, numbers: Sequence[int]) -> list[Row]:

@@ -160,6 +160,9 @@ class Saved(msgspec.Struct):
     policies: dict[str, bytes]
     summary: Summary
     controls: Controls
+    amended: dict[str, float | None]
+    pending: bool
+    erasing: list[int]
 
 
 _candidates = msgspec.json.Decoder(Named)
@@ -171,7 +174,10 @@ class ModelState:
 
     Decisions up to `closed` are closed, and `first_open` is the time of the next. `known` has recent events. `base` is
     the row with which the log continues another one, `resumed` the row of the snapshot that was read, and `ended` the
-    log that continues this one. `lock` is held while rows are applied, and by other threads while they read.
+    log that continues this one. `amended` has the corrected rewards by their keys, `pending` says that corrections or
+    erasures wait for the next row `Relearned`, and `erasing` are the decisions of the latter. A model that was learned
+    again has all corrections up to the row `upto` and without the rows in `skipped`; it lies in `prepared` until its
+    row is applied. `lock` is held while rows are applied, and by other threads while they read.
     """
 
     bandit: Bandit
@@ -183,9 +189,16 @@ class ModelState:
     closed: int = 0
     first_open: int | None = None
     base: int = 0
+    base_closed: int = 0
     ended: str | None = None
     resumed: int = 0
     controls: Controls = field(default_factory=Controls)
+    amended: dict[str, float | None] = field(default_factory=dict)
+    pending: bool = False
+    erasing: set[int] = field(default_factory=set)
+    upto: int = 0
+    skipped: frozenset[int] = frozenset()
+    prepared: "ModelState | None" = None
     summary: Summary = field(init=False)
 
     def __post_init__(self) -> None:
@@ -221,6 +234,8 @@ class ModelState:
 
     def _apply(self, row: log.Row) -> None:
         content = row.content
+        if row.number in self.skipped:
+            return
         if isinstance(content, log.Decision):
             self.remember(row)
             if self.first_open is None and self.bandit.window is not None:
@@ -235,17 +250,45 @@ class ModelState:
             if known is not None and known.decision is not None:
                 key = log.place_key(content.event, content.place)
                 self.known[key] = log.EventRows(known.decision, row)
-                if self.bandit.window is None:
+                reward = self.amended.get(key, content.reward)
+                if self.bandit.window is None and reward is not None:
                     if content.place == 1:
-                        self.summary.rewarded(row.time, known.decision.time, content.reward)
-                    self._count_reward(row.time, known.decision.decision, content.place, content.reward)
+                        self.summary.rewarded(row.time, known.decision.time, reward)
+                    self._count_reward(row.time, known.decision.decision, content.place, reward)
             elif self.bandit.window is None:
                 raise log.StoreError(f"Row {row.number} rewards an unknown decision: the log is damaged.")
         elif isinstance(content, log.Closed):
             self._close(row.time, content.last)
+        elif isinstance(content, log.Corrected):
+            if row.number > self.upto:  # earlier ones are in `amended` already
+                self.amended[log.place_key(content.of, content.place)] = content.reward
+                self.pending |= self.bandit.window is None or content.decision <= self.closed
+        elif isinstance(content, log.Erasing):
+            if row.number > self.upto:
+                self.erasing |= set(content.decisions)
+                self.pending = True
+        elif isinstance(content, log.Relearned):
+            if row.number > self.upto:
+                self._learn()
+                self._take_over(row.number, content.upto)
         else:
             self._learn()
             self.describe(row)
+
+    def _take_over(self, row: int, upto: int) -> None:
+        """Become the model that was learned again."""
+        again, self.prepared = self.prepared, None
+        if again is None or (again.row, again.upto) != (row - 1, upto):
+            snapshot = self._reading.snapshot(fingerprint(), row)
+            if snapshot is not None and snapshot.row == row:
+                again = self._resumed(snapshot)
+            else:
+                again = self.relearned(self._reading, upto, row - 1)
+        self.policies, self.summary = again.policies, again.summary
+        self.amended, self.pending, self.erasing = again.amended, again.pending, again.erasing
+        self.known.clear()  # rows may have been erased
+        following = self._reading.first_decisions(self.closed, 1)
+        self.first_open = following[0][1] if following and self.bandit.window is not None else None
 
     def describe(self, row: log.Row) -> None:
         content = row.content
@@ -320,7 +363,9 @@ class ModelState:
         outcomes = list(places_of(self._reading, self.closed, last))  # reading may fail, so it comes before all changes
         following = self._reading.first_decisions(last, 1)
         for row, place, given in outcomes:
-            reward = self.learned_reward(given)
+            if row.number in self.skipped:
+                continue
+            reward = self.learned_reward(given, log.place_key(row.decision.event, place))
             assert reward is not None
             self._count_reward(time, row.decision, place, reward)
         self.closed = last
@@ -335,8 +380,11 @@ class ModelState:
         if not self.controls.frozen:
             self._due.append((decision.at(place), place, reward))
 
-    def learned_reward(self, given: log.Row | None) -> float | None:
+    def learned_reward(self, given: log.Row | None, key: str) -> float | None:
         """Return the reward that is learned of a decision that is closed, or never closes."""
+        if key in self.amended:
+            corrected = self.amended[key]
+            return self.bandit.no_reward if corrected is None else corrected
         if given is not None and isinstance(given.content, log.Reward) and not given.content.late:
             return given.content.reward
         return self.bandit.no_reward
@@ -656,6 +704,9 @@ class ModelState:
             time=self.time,
             ended=self.ended,
             controls=self.controls,
+            amended=self.amended,
+            pending=self.pending,
+            erasing=sorted(self.erasing),
             policies={name: policy.to_bytes() for name, policy in self.policies.items()},
             summary=self.summary,
         )
@@ -683,7 +734,7 @@ class ModelState:
             wrong = f"the model with which it begins has the SHA-256 {snapshot.digest}, not {content.digest}"
             raise log.StoreError(f"The log {store.name} is damaged: {wrong}. Restore it from a copy.")
         state = cls._resumed(snapshot)
-        state.base, state.time = row.number, row.time
+        state.base, state.base_closed, state.time = row.number, state.closed, row.time
         return state
 
     @classmethod
@@ -693,11 +744,27 @@ class ModelState:
         snapshot = store.snapshot(fingerprint(), upto)
         if snapshot is not None and snapshot.row > state.row:
             try:
+                before = state
                 state = cls._resumed(snapshot, base=state.base)
+                state.base_closed = before.base_closed
                 state.resumed = snapshot.row
             except Exception as problem:  # damaged bytes can raise anything
                 logger.warning("the snapshot of row %d cannot be used, so the log is read: %r", snapshot.row, problem)
         state.apply(store.rows(state.row, upto), store)
+        return state
+
+    @classmethod
+    def relearned(cls, store: log.Store, upto: int, through: int | None = None) -> Self:
+        """Return the state that the log gives with all corrections up to a row, and without what is to be erased."""
+        state, skipped = cls.based(store), set()
+        for row in store.rows(state.row, upto, [log.CORRECTED, log.ERASING]):
+            content = row.content
+            if isinstance(content, log.Corrected):
+                state.amended[log.place_key(content.of, content.place)] = content.reward
+            elif isinstance(content, log.Erasing):
+                skipped |= set(content.rows)
+        state.upto, state.skipped, state.pending = upto, frozenset(skipped), False
+        state.apply(store.rows(state.row, through), store)
         return state
 
     @classmethod
@@ -710,6 +777,7 @@ class ModelState:
         state.closed, state.first_open, state.ended = saved.closed, saved.first_open, saved.ended
         state.policies = {name: Policy.from_bytes(content) for name, content in saved.policies.items()}
         state.summary, state.controls = saved.summary, saved.controls
+        state.amended, state.pending, state.erasing = saved.amended, saved.pending, set(saved.erasing)
         return state
 
 

@@ -43,6 +43,9 @@ def _end(old: log.Store, new: log.Store) -> tuple[ModelState, log.Ended]:
     state = ModelState.restored(old)
     with old.writing() as transaction:
         state.apply(transaction.rows(state.row), transaction)
+        if state.pending:
+            wrong = f"The log {old.name} has corrections or erasures that have not been learned"
+            raise log.StoreError(f"{wrong}: start a server with it until its page does not say so any more.")
         if state.ended is None:
             snapshot = state.snapshot()
             ended = log.Ended(new.name, snapshot.fingerprint, snapshot.digest)

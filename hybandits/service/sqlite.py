@@ -85,6 +85,7 @@ class SqliteStore(Store):
                 connection.set_busy_timeout(BUSY)
                 connection.pragma("journal_mode", "wal")
                 connection.pragma("synchronous", "full")
+                connection.pragma("secure_delete", True)  # what is erased is overwritten
                 connection.set_wal_hook(self._committed)
             except BaseException:
                 _close(connection)

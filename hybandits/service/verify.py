@@ -8,7 +8,18 @@ import numpy as np
 
 from hybandits.foundation.checks import FloatArray
 from hybandits.service.commands import Decide, Refused
-from hybandits.service.log import DECISION, Continued, Decision, Ended, Row, Store
+from hybandits.service.log import (
+    DECISION,
+    ERASING,
+    RELEARNED,
+    Continued,
+    Decision,
+    Ended,
+    Erasing,
+    Relearned,
+    Row,
+    Store,
+)
 from hybandits.service.model_state import ModelState, continued, fingerprint, key_at, walk
 from hybandits.service.settings import HELD
 
@@ -28,6 +39,7 @@ MOST_LISTED = 20
 @dataclass
 class Verification:
     """The result of `verify`: `exact` decisions must be equal to the bit, `copied` ones are of the log before.
+    `erased` were made by models that had learned something which was erased since, and cannot be recomputed.
 
     With `begins_elsewhere` the log begins with a model of another fingerprint, so nothing is compared to the bit.
     """
@@ -37,13 +49,14 @@ class Verification:
     near_ties: int = 0
     different: int = 0
     copied: int = 0
+    erased: int = 0
     begins_elsewhere: bool = False
     examples: list[str] = field(default_factory=list)
 
 
 def verify(store: Store, progress: Callable[[int], None] = lambda rows: None) -> Verification:
     """Learn the log from its beginning, and make every decision again at its version."""
-    result, begins, done = Verification(), continued(store), 0
+    result, begins, done, erased = Verification(), continued(store), 0, _erased(store)
     if begins is not None:
         assert isinstance(begins.content, Continued)
         result.begins_elsewhere = begins.content.fingerprint != fingerprint()
@@ -52,11 +65,28 @@ def verify(store: Store, progress: Callable[[int], None] = lambda rows: None) ->
     for state, rows in walk(store):
         events = [_asked_by(row.decision) for row in rows]
         for row, again in zip(rows, state.decide_batch(events, rows[0].time), strict=True):
-            _compare(state, row, again, result)
+            if any(since <= row.decision.version < until for since, until in erased):
+                result.decisions += 1
+                result.erased += 1
+            else:
+                _compare(state, row, again, result)
         progress(rows[-1].number - done)
         done = rows[-1].number
     _check_end(store, state or ModelState.based(store), result)
     return result
+
+
+def _erased(store: Store) -> list[tuple[int, int]]:
+    """Return the versions, from one to before another, at which models had learned what was erased since."""
+    open_: list[Erasing] = []
+    erased: list[tuple[int, int]] = []
+    for row in store.rows(0, None, [ERASING, RELEARNED]):
+        if isinstance(row.content, Erasing):
+            open_.append(row.content)
+        elif isinstance(row.content, Relearned):
+            erased += [(each.since, row.number) for each in open_]
+            open_ = []
+    return erased
 
 
 def _asked_by(logged: Decision) -> Decide:

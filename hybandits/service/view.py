@@ -210,6 +210,7 @@ class View(msgspec.Struct, frozen=True):
     fallbacks: list[Fallback]
     meaning: str
     window: float | None
+    relearning: bool
     range: tuple[float, float] | None
     floor: float
     decisions: int
@@ -234,6 +235,7 @@ def make_view(writer: Writer, refusals: Mapping[str, int] | None = None) -> View
     with state.lock:
         copied = msgspec.msgpack.encode(state.summary)
         row, at, live, bandit, controls = state.row, state.time, state.live, state.bandit, state.controls
+        pending = state.pending
         active = {arm for arm, each in state.arms.items() if each.active}
         known = len(state.arms)
     summary = msgspec.msgpack.decode(copied, type=Summary)
@@ -259,6 +261,7 @@ def make_view(writer: Writer, refusals: Mapping[str, int] | None = None) -> View
         ],
         meaning=bandit.rewards,
         window=bandit.window,
+        relearning=pending,
         range=bandit.range,
         floor=bandit.floor,
         decisions=summary.decisions,

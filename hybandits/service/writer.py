@@ -26,8 +26,12 @@ from hybandits.service.commands import (
     ArmState,
     Command,
     Control,
+    Correct,
+    Corrections,
     Decide,
     Decided,
+    Erase,
+    ErasedUser,
     GiveReward,
     Outcome,
     Placed,
@@ -67,6 +71,9 @@ HANGING = 12.0
 LONGEST_WAIT = 60.0
 """Seconds after which the writer checks the clock again, however far the next end of a window is."""
 
+RELEARNING = 10.0
+"""So many times as long as learning the log again takes, the present model serves before the next time."""
+
 AGAIN = "Send the request again: with the same event_id nothing counts twice."
 """The remedy after a transaction that failed."""
 
@@ -100,6 +107,9 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._snapshot_row = 0
         self._torn = False
+        self._replacement: ModelState | None = None
+        self._relearner: threading.Thread | None = None
+        self._relearn_after = -math.inf
         self._served = -math.inf
         self.trouble: str | None = None
         self.failures = 0
@@ -174,16 +184,18 @@ class Writer:
 
     def _run(self) -> None:
         while self._wait():
+            self._take_over()
             taken: list[Waiting] = []
             self._serve(functools.partial(self._take, taken), functools.partial(_deliver, taken))
             self._expected = min(len(taken) + len(self._queue), MOST_TOGETHER)
             if self.state.row - self._snapshot_row >= SNAPSHOT_EVERY:
                 self.keep_snapshot()
+            self._relearn_when_due()
 
     def _wait(self) -> bool:
         """Wait for requests or the next end of a window; return False to stop."""
         with self._ready:
-            if not self._queue and not self._stopping:
+            if not self._queue and not self._stopping and self._replacement is None:
                 self._wanted = 1
                 self._ready.wait(self._until_due() if self.trouble is None else RETRY)
             if self._queue and len(self._queue) < self._expected and not self._stopping:
@@ -200,8 +212,56 @@ class Writer:
                 count += len(taken[-1].commands)
         return [command for each in taken for command in each.commands]
 
+    def _relearn_when_due(self) -> None:
+        """Begin to learn the log again if something waits for it, so that it takes a tenth of the time at most."""
+        is_due = self.state.pending and time.monotonic() >= self._relearn_after
+        if is_due and self._replacement is None and (self._relearner is None or not self._relearner.is_alive()):
+            self._relearner = threading.Thread(target=self.relearn, name="hybandits relearning", daemon=True)
+            self._relearner.start()
+
+    def relearn(self) -> None:
+        """Learn the log again with all corrections, and without what is to be erased; then the result takes over."""
+        began = time.monotonic()
+        try:
+            replacement = ModelState.relearned(self.store, self.state.row)
+        except Exception as problem:  # whatever it is, it is tried again
+            logger.warning("cannot learn the log again (%s: %s)", type(problem).__name__, problem)
+            self._relearn_after = time.monotonic() + LONGEST_WAIT
+            return
+        self._relearn_after = time.monotonic() + RELEARNING * (time.monotonic() - began)
+        with self._ready:
+            self._replacement = replacement
+            self._ready.notify()
+
+    def _take_over(self) -> None:
+        """Let the model that was learned again take the place of the present one, from a row of the log on."""
+        replacement, self._replacement = self._replacement, None
+        if replacement is None:
+            return
+        try:
+            with self.store.writing() as store:
+                self.state.apply(store.rows(self.state.row), store)
+                refuse_ended(self.state, store)
+                if not self.state.pending:  # another server was faster
+                    return
+                replacement.apply(store.rows(replacement.row), store)
+                row = log.Row(self.state.row + 1, max(self.clock(), self.state.time), log.Relearned(replacement.upto))
+                store.append([row])
+                store.erase(sorted(replacement.skipped))
+            self.state.prepared = replacement
+            self.state.apply([row], self.store)
+            self._snapshot_row = 0  # it may have been erased
+            self.keep_snapshot()
+        except log.StoreError as problem:
+            logger.warning("cannot write what was learned again: %s", problem)
+        except Exception:
+            self._torn = True
+            logger.exception("cannot learn again")
+
     def _until_due(self) -> float | None:
         window, first = self.state.bandit.window, self.state.first_open
+        if self.state.pending:
+            return min(LONGEST_WAIT, max(0.01, self._relearn_after - time.monotonic()))
         if window is None or first is None:
             return None
         return min(max(0.0, (first + window * 1e6 - self.clock()) / 1e6), LONGEST_WAIT)
@@ -224,6 +284,7 @@ class Writer:
     def serve(self, commands: Sequence[Command]) -> list[Outcome]:
         """Serve commands in one transaction; return when what they wrote is on disk."""
         outcomes: list[Outcome] = []
+        self._take_over()
         self._serve(lambda: commands, outcomes.extend)
         return outcomes
 
@@ -341,14 +402,18 @@ class Pending:
         """Serve commands in their order."""
         commands = [_with_event(command) if isinstance(command, Decide) else command for command in commands]
         events = {command.event_id or "" for command in commands if isinstance(command, Decide | GiveReward)}
-        events |= {log.place_key(each.event_id, each.place) for each in commands if isinstance(each, GiveReward)}
+        rewarded = [each for each in commands if isinstance(each, GiveReward | Correct)]
+        events |= {key for each in rewarded for key in (each.event_id, log.place_key(each.event_id, each.place))}
+        corrections = [each.correction_id for each in commands if isinstance(each, Correct) and each.correction_id]
+        found = self.store.find(corrections) if corrections else {}
+        self._corrections = {id: rows.correction for id, rows in found.items() if rows.correction is not None}
         self.events.update((event, self.state.known[event]) for event in events & self.state.known.keys())
         if unknown := sorted(events - self.events.keys()):
             self.events.update(self.store.find(unknown))
         self._decided = self._decide_together(commands)
         serving: dict[type, Callable[[Any], Answer]] = {
             Decide: self._decide, GiveReward: self._reward, Promote: self._promote, PutArms: self._put,
-            Retire: self._retire, Control: self._control,
+            Retire: self._retire, Control: self._control, Correct: self._correct, Erase: self._erase,
         }  # fmt: skip
         outcomes: list[Outcome] = []
         for command in commands:
@@ -387,18 +452,13 @@ class Pending:
 
     def _reward(self, command: GiveReward) -> Answer:
         event, reward = command.event_id, command.reward
-        low, high = self.state.bandit.range or (-LIMIT, LIMIT)
-        if not math.isfinite(reward) or not low <= reward <= high:
-            detail = f"The reward must lie between {low:g} and {high:g}, got {reward!r}."
-            raise Refused(422, detail, field="reward", value=reward)
+        self._check_reward(reward)
         key = log.place_key(event, command.place)
         decision, known = self.events[event].decision, self.events[key].reward
         if decision is None:
             detail = f"This log has no decision with the event id {event!r}. Decide first, or use the id of a decision."
             raise Refused(404, detail, field="event_id", value=event)
-        if command.place > len(decision.decision.more) + 1:
-            detail = f"The event {event!r} has {len(decision.decision.more) + 1} places, got {command.place}."
-            raise Refused(422, f"{detail} Send the number of one of them.", field="place", value=command.place)
+        self._check_place(decision, command.place)
         if known is not None:
             before = known.content
             assert isinstance(before, log.Reward)
@@ -413,6 +473,74 @@ class Pending:
             self.state.remember(decision, first if first is not None and first.number <= self.state.row else None)
         self.events[key] = log.EventRows(decision, self._write(content))
         return Answer(202 if late else 201, Rewarded(event, reward, not late))
+
+    def _check_reward(self, reward: float | None) -> None:
+        low, high = self.state.bandit.range or (-LIMIT, LIMIT)
+        if reward is not None and (not math.isfinite(reward) or not low <= reward <= high):
+            detail = f"The reward must lie between {low:g} and {high:g}, got {reward!r}."
+            raise Refused(422, detail, field="reward", value=reward)
+
+    def _check_place(self, decision: log.Row, place: int) -> None:
+        event, places = decision.decision.event, len(decision.decision.more) + 1
+        if place > places:
+            detail = f"The event {event!r} has {places} places, got {place}. Send the number of one of them."
+            raise Refused(422, detail, field="place", value=place)
+        if decision.number in self.state.erasing:
+            raise Refused(404, f"The event {event!r} is being erased.", field="event_id", value=event)
+
+    def _correct(self, command: Correct) -> Answer:
+        id, event, reward = command.correction_id or secrets.token_hex(12), command.event_id, command.reward
+        self._check_reward(reward)
+        decision, given = self.events[event].decision, self.events[log.place_key(event, command.place)].reward
+        if decision is None:
+            detail = f"This log has no decision with the event id {event!r}. Use the id of a decision."
+            raise Refused(404, detail, field="event_id", value=event)
+        self._check_place(decision, command.place)
+        is_clicks = self.state.bandit.window is not None
+        learned = not is_clicks or decision.number <= self.closed
+        answer = Corrections(id, event, reward, learned)
+        known = self._corrections.get(id)
+        if known is not None:
+            before = known.content
+            assert isinstance(before, log.Corrected)
+            if (before.of, before.place, before.reward) != (event, command.place, reward):
+                detail = f"The correction {id!r} was sent for another event or reward. Use another id."
+                raise Refused(409, detail, field="correction_id", value=id)
+            return Answer(200, answer)
+        if not is_clicks and given is None:
+            detail = f"The event {event!r} has no reward that could be corrected. Send it to /v1/rewards."
+            raise Refused(409, detail, field="event_id", value=event)
+        is_before = (
+            decision.number <= self.state.base_closed if is_clicks else (given or decision).number < self.state.base
+        )
+        if is_before:
+            detail = f"The reward of {event!r} was learned in the log before this one, which has ended."
+            raise Refused(409, f"{detail} It cannot be corrected any more.", field="event_id", value=event)
+        self._corrections[id] = self._write(log.Corrected(id, event, decision.number, reward, command.place))
+        return Answer(201, answer)
+
+    def _erase(self, command: Erase) -> Answer:
+        later = [*self.store.rows(command.upto, None, [log.DECISION]), *self.rows]
+        later = [row for row in later if isinstance(row.content, log.Decision) and row.content.key == command.user_key]
+        numbers = {*command.decisions, *(row.number for row in later)} - self.state.erasing
+        stored = self.store.by_number(sorted(number for number in numbers if number <= self.state.row))
+        decisions = {row.number: row for row in (*stored, *later) if isinstance(row.content, log.Decision)}
+        if decisions:
+            keys = [key for row in decisions.values() for key in log.keys_of(row.decision)]
+            events = {row.decision.event for row in decisions.values()}
+            rewards = [rows.reward for rows in self.store.find(keys).values() if rows.reward is not None]
+            new = [row for row in self.rows if isinstance(row.content, log.Reward) and row.content.event in events]
+            corrections = [
+                row
+                for row in (*self.store.rows(min(decisions), None, [log.CORRECTED]), *self.rows)
+                if isinstance(row.content, log.Corrected) and row.content.of in events
+            ]
+            others = sorted({row.number for row in (*rewards, *new, *corrections)})
+            since = min(decisions) if self.state.bandit.window is not None else min(others, default=2**62)
+            self._write(log.Erasing(sorted([*decisions, *others]), sorted(decisions), since))
+            for event in events:
+                self.events.pop(event, None)
+        return Answer(202 if decisions else 200, ErasedUser(len(decisions)))
 
     def _retire(self, command: Retire) -> Answer:
         known = {arm: self._arms.get(arm, self.state.arms.get(arm)) for arm in command.arms}
