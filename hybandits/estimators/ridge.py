@@ -30,7 +30,7 @@ class OnlineEstimator(ArmTable):
 
     @abstractmethod
     def _bind(self) -> None:
-        """Make `addresses` anew; to be called wherever arrays have been replaced."""
+        """Rebuild `addresses`. Call it wherever an array has been replaced."""
 
     def _grow(self, capacity: int) -> None:
         super()._grow(capacity)
@@ -331,8 +331,8 @@ class HybridRidge(OnlineEstimator):
         self._add_to_ridge(slots, -self.ridge)  # both have the ridge, and one is enough
         self.pulls[slots] += other.pulls[sources]
         slots, sources = np.array([self._new_slot(arm) for arm in new], np.int64), other.lookup(new)
-        for mine, theirs in zip((*self._blocks, self.pulls), (*other._blocks, other.pulls), strict=True):
-            mine[slots] = theirs[sources]
+        for target, source in zip((*self._blocks, self.pulls), (*other._blocks, other.pulls), strict=True):
+            target[slots] = source[sources]
         self.admit(other._slots)
         self.rounds += other.rounds
         if not self.sound():

@@ -1,7 +1,7 @@
 """Tables of addresses: many arrays as one argument of a kernel, because Numba takes 0.1 us to accept each.
 
-A row of a table has the address and the size of one array after another. The table keeps these arrays alive: whoever
-replaces one makes a new table.
+A row of a table has the address and the size of one array after another. The table keeps these arrays alive. Code that
+replaces one must make a new table.
 """
 
 import ctypes

@@ -761,17 +761,17 @@ def rotate_rows(slots, rows, rhs, remove, d1, d2, arm_factor, arm_score, shared_
     s = np.empty(d1 + d2)
     for i in range(slots.shape[0]):
         row = rows[i]
-        left = rhs[i]
+        rest = rhs[i]
         f = slots[i] * factor_size(d2, d1)
         h = slots[i] * score_size(d2, d1)
         if remove:
             if slots[i] >= 0:
-                left = remove_row(arm_factor, f, arm_score, h, d2, d1, row, left)
-            remove_row(shared_factor, start, shared_score, start, d1, start, row[d2:], left)
+                rest = remove_row(arm_factor, f, arm_score, h, d2, d1, row, rest)
+            remove_row(shared_factor, start, shared_score, start, d1, start, row[d2:], rest)
         else:
             if slots[i] >= 0:
-                left = rotate_row(arm_factor, f, arm_score, h, d2, d1, row, left, c, s)
-            rotate_row(shared_factor, start, shared_score, start, d1, start, row[d2:], left, c, s)
+                rest = rotate_row(arm_factor, f, arm_score, h, d2, d1, row, rest, c, s)
+            rotate_row(shared_factor, start, shared_score, start, d1, start, row[d2:], rest, c, s)
 
 
 @kernel

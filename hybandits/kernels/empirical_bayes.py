@@ -127,7 +127,7 @@ def fade(rows, d1, d2, model):
         fade_entries(data.dropped_rhs, start, d1 + d2, root)
 
 
-@kernel
+@kernel(inline=True)
 def fade_arm(slot, d1, d2, model):
     """Bring an arm's data up to date: R_i, T_i and q_i times exp(-memories since / 2)."""
     arms = model.arms
@@ -328,7 +328,7 @@ def rows_between(state):
     return max(between, 1)
 
 
-@kernel
+@kernel(inline=True)
 def add_arm(slot, model):
     """Note that an arm has learned its first row."""
     state = model.state[0]
@@ -337,7 +337,7 @@ def add_arm(slot, model):
     state.arms += 1
 
 
-@kernel
+@kernel(inline=True)
 def schedule_refresh(new, state):
     """Begin a refresh if features are new or there are enough rows, unless one is under way."""
     rows = state.rows
@@ -351,7 +351,7 @@ def schedule_refresh(new, state):
         state.refreshes += 1
 
 
-@kernel
+@kernel(inline=True)
 def learn_with_settings(slot, x, z, reward, model):
     """Learn a row, into the data's factors and into those of the posterior.
 

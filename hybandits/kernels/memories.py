@@ -82,10 +82,10 @@ def draw_model(weights, key, keyed, decision):
     last = weights.shape[0] - 2
     if last < 0:
         return 0
-    left = uniform(key, MODEL + keyed, decision)
+    remaining = uniform(key, MODEL + keyed, decision)
     for k in range(last):
-        left -= weights[k]
-        if left < 0.0:
+        remaining -= weights[k]
+        if remaining < 0.0:
             return k
     return last
 

@@ -194,7 +194,7 @@ def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
     return Contenders(left, at, mean, y, square, factor, np.arange(kept.shape[0]), square[:0], False, room)
 
 
-@kernel
+@kernel(inline=True)
 def width_of(among, place, d1, shared_score):
     """sqrt(|w|^2 + |G|^2): the width of a contender."""
     y = among.y[among.left[place]]
@@ -321,7 +321,7 @@ def deviate(factor, rows, roots, sigma, normals, deviations):
             store4(out, PAIRS + m, sub4(splat4(0.0), total))
 
 
-@kernel
+@kernel(inline=True)
 def room_for_draws(among):
     """Arrays for the normals and the deviations of `draw_deviations`."""
     k = among.left.shape[0]
@@ -526,7 +526,7 @@ def best_mixture(deviations, means, best_at):
     return other, chance
 
 
-@kernel
+@kernel(inline=True)
 def mixture_among(among, d1, shared_score, sigma, key, purpose, decision):
     """`best_mixture` by 2 PAIRS joint draws."""
     if among.left.shape[0] == 1:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 
 from hybandits.estimators import policy_file
-from hybandits.estimators.arms import ArmTable, Candidates, CandidateSet, Prediction, Slots
+from hybandits.estimators.arms import ArmTable, Candidates, CandidateSet, Prediction, Slots, new_tuple
 from hybandits.estimators.inputs import ConstantFeatures, check_finite, checked_vectors, id_list, not_finite
 from hybandits.estimators.learned import LearnedSettings, Moments
 from hybandits.estimators.policy_file import FileError, Packed
@@ -91,7 +91,7 @@ class Policy(ABC):
     """A rule for choosing among candidates and learning from their rewards; the base class of all policies.
 
     The policy remembers nothing between `choose` and `learn`. Feedback may arrive late, in batches, out of order, or
-    for an arm that somebody else chose. A call that raises an error has changed nothing.
+    for an arm that another system chose. A call that raises an error has changed nothing.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ class Policy(ABC):
             floor = checked_floor(floor, randomize)
         with self._lock:
             candidates = self._candidates(x, z, arms, key is None)
-            stream = RandomStream(self._key, self._decisions) if key is None else self._stream(key)
+            stream = self._stream(key) if key is not None else new_tuple(RandomStream, (self._key, self._decisions, 0))
             choice = self._choice(candidates, stream)
             if floor is not None:
                 own = self._propensities(candidates, self._estimates())
@@ -614,8 +614,8 @@ class Policy(ABC):
     def _load(cls, content: bytes, source: str, seed: int | Keep | None) -> Self:
         policy = Policy._unpack(*policy_file.unpacked(content, source), cls)
         if not isinstance(policy, cls):
-            holds, wanted = type(policy)._name_in_files(), cls._name_in_files()
-            raise FileError(f"{source} holds a {holds}, not a {wanted}: use hybandits.load")
+            name, expected = type(policy)._name_in_files(), cls._name_in_files()
+            raise FileError(f"{source} holds a {name}, not a {expected}: use hybandits.load")
         if seed != "saved":
             policy.reseed(seed)
         return policy
@@ -669,7 +669,7 @@ class Policy(ABC):
         kind = Policy._registry.get(name)
         if expected is not None and name in (expected._name_in_files(), f"__main__:{expected.__name__}"):
             kind = expected  # not another class of that name, such as one that was defined again
-        if kind is None:  # nothing is imported because a file says so
+        if kind is None:  # a file must not cause an import
             module = name.rpartition(":")[0] or "of the class"
             raise FileError(
                 f"the file holds a policy of class {name!r}, which has not been imported: if you trust the file, "
@@ -831,10 +831,10 @@ def check_mergeable(policy: Policy, other: object) -> None:
         raise TypeError(f"only another {type(policy).__name__} can be merged, got {type(other).__name__}")
     if other is policy:
         raise ValueError("a policy cannot be merged with itself: that would count everything twice")
-    mine, theirs = policy._config(), other._config()
-    for name in mine:
-        if mine[name] != theirs[name]:
-            values = f"{checks.short(mine[name], 200)} here, {checks.short(theirs[name], 200)} there"
+    config, other_config = policy._config(), other._config()
+    for name in config:
+        if config[name] != other_config[name]:
+            values = f"{checks.short(config[name], 200)} here, {checks.short(other_config[name], 200)} there"
             raise ValueError(f"cannot merge policies with different {name}: {values}; construct both alike")
 
 

@@ -141,7 +141,7 @@ class HyRan(Policy):
         try:
             for i, arm in enumerate(ids):
                 self._learn_round(arm, float(values[i]), pools[i])
-        except ValueError:  # rounding has spoiled the sums: take everything back
+        except ValueError:  # the sums are no longer definite: restore everything
             self._table.__dict__.update(before)
             raise
 

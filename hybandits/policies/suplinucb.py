@@ -158,7 +158,7 @@ class SupLinUCB(Policy):
             if level == 0:
                 self._skipped += 1
             else:
-                self.levels[level - 1].warned_of_twin |= level > 1  # the first level tells for all of them
+                self.levels[level - 1].warned_of_twin |= level > 1  # the first level warns for all of them
                 self.levels[level - 1].learn(arm, x[i], z[i], values[i])
         self._all = None
 
@@ -200,8 +200,8 @@ class SupLinUCB(Policy):
 
     def _merge(self, other: Self) -> None:
         merged = [level.copy() for level in self.levels]
-        for level, theirs in zip(merged, other.levels, strict=True):
-            level.merge(theirs)  # it may be refused, and then no level has changed
+        for level, other_level in zip(merged, other.levels, strict=True):
+            level.merge(other_level)  # it may be refused, and then no level has changed
         self._use(merged)
         self._skipped += other._skipped
 
