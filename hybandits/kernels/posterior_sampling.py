@@ -93,6 +93,21 @@ def add_products(y, first, last, stride, v, out):
 
 
 @kernel
+def sum_of_squares(a, first, last):
+    """The sum of a[j]^2 over first <= j < last, a multiple of four numbers."""
+    rows = first, first + 4, first + 8, first + 12
+    totals = same_four(splat4(0.0))
+    whole = (last - first) // 16 * 16
+    for j in range(0, whole, 16):
+        values = load_four(a, rows, j)
+        totals = muladd_four(values, values, totals)
+    total = add4(add4(totals[0], totals[1]), add4(totals[2], totals[3]))
+    for j in range(first + whole, last, 4):
+        total = muladd4(load4(a, j), load4(a, j), total)
+    return sum4(total)
+
+
+@kernel
 def within_reach(mean, square, v, greedy, scale, reach):
     """The i with gap^2 < reach (|w_i|^2 + |w_g|^2 + scale |v_i - v_g|^2), gap = mean_g - mean_i, and the place of g.
 
@@ -176,11 +191,8 @@ def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
     for i in range(extra.shape[0]):
         square[i] += extra[i]
     # |G_i - G_g|^2 <= |L_0|^2 |y_i - y_g|^2 with the Frobenius norm: who fails by this bound is surely out
-    squares = splat4(0.0)
-    for j in range(d1, d1 + triangle_size(d1), 4):
-        squares = muladd4(load4(shared_score, j), load4(shared_score, j), squares)
     reach = apart * apart * sigma * sigma
-    left, at = within_reach(mean, square, y, greedy, sum4(squares), reach)
+    left, at = within_reach(mean, square, y, greedy, sum_of_squares(shared_score, d1, d1 + triangle_size(d1)), reach)
     mean, square = mean[left], square[left]
     if left.shape[0] > MANY and d1 > MANY:
         return Contenders(left, at, mean, y, square, y, left, np.sqrt(square), True, room)
@@ -248,39 +260,40 @@ def joint_factor(g, own):
 def draw_theta(shared_score, d1, normals):
     """Replace the first d1 rows of PAIRS normals xi by L_0' xi, which is a draw of (theta - its mean) / sigma.
 
-    Columns k of L_0 are taken in blocks. The result of a block replaces the rows that no later block reads.
+    Rows and columns of L_0 are taken in blocks. Rows of xi that a block of rows reads are not needed later.
     """
-    block = np.empty(COLUMNS * PAIRS)
+    xi = np.empty(COLUMNS * PAIRS)
     for first in range(0, d1, COLUMNS):
         last = min(first + COLUMNS, d1)
-        for j in range(0, (last - first) * PAIRS, 4):
-            store4(block, j, splat4(0.0))
-        o = d1 + triangle_size(first)
-        for b in range(first // 4, (d1 + 3) // 4):
-            cols = min(4 * b + 4, d1)
-            add_panel(shared_score, o + 4 * first, min(cols, last) - first, normals, 4 * b, block)
-            o += 4 * cols
-        for j in range(0, (last - first) * PAIRS, 4):
-            store4(normals, first * PAIRS + j, load4(block, j))
+        for j in range(0, 4 * ((last - first + 3) // 4) * PAIRS, 4):
+            store4(xi, j, load4(normals, first * PAIRS + j))
+        for j in range(first * PAIRS, last * PAIRS, 4):
+            store4(normals, j, splat4(0.0))
+        for left in range(0, last, COLUMNS):
+            o = d1 + triangle_size(first)
+            for b in range(first // 4, (last + 3) // 4):
+                cols = min(4 * b + 4, d1)
+                add_panel(shared_score, o + 4 * left, min(cols - left, COLUMNS), xi, 4 * b - first, normals, left)
+                o += 4 * cols
 
 
 @kernel
-def add_panel(score, o, cols, normals, row, block):
-    """block[k] += sum over i < 4 of P[i, k] normals[row + i], for the columns k of the part of a panel at score[o:]."""
+def add_panel(score, o, cols, xi, row, out, first):
+    """out[first + k] += sum over i < 4 of P[i, k] xi[row + i], for the columns k of a part of a panel, at score[o:]."""
     for m in range(0, PAIRS, 8):
         at = row * PAIRS + m
-        a0, b0 = load4(normals, at), load4(normals, at + 4)
-        a1, b1 = load4(normals, at + PAIRS), load4(normals, at + PAIRS + 4)
-        a2, b2 = load4(normals, at + 2 * PAIRS), load4(normals, at + 2 * PAIRS + 4)
-        a3, b3 = load4(normals, at + 3 * PAIRS), load4(normals, at + 3 * PAIRS + 4)
+        a0, b0 = load4(xi, at), load4(xi, at + 4)
+        a1, b1 = load4(xi, at + PAIRS), load4(xi, at + PAIRS + 4)
+        a2, b2 = load4(xi, at + 2 * PAIRS), load4(xi, at + 2 * PAIRS + 4)
+        a3, b3 = load4(xi, at + 3 * PAIRS), load4(xi, at + 3 * PAIRS + 4)
         for k in range(cols):
-            place = k * PAIRS + m
+            place = (first + k) * PAIRS + m
             p0, p1 = spread4(score, o + 4 * k), spread4(score, o + 4 * k + 1)
             p2, p3 = spread4(score, o + 4 * k + 2), spread4(score, o + 4 * k + 3)
-            a = muladd4(p1, a1, muladd4(p0, a0, load4(block, place)))
-            b = muladd4(p1, b1, muladd4(p0, b0, load4(block, place + 4)))
-            store4(block, place, muladd4(p3, a3, muladd4(p2, a2, a)))
-            store4(block, place + 4, muladd4(p3, b3, muladd4(p2, b2, b)))
+            a = muladd4(p1, a1, muladd4(p0, a0, load4(out, place)))
+            b = muladd4(p1, b1, muladd4(p0, b0, load4(out, place + 4)))
+            store4(out, place, muladd4(p3, a3, muladd4(p2, a2, a)))
+            store4(out, place + 4, muladd4(p3, b3, muladd4(p2, b2, b)))
 
 
 @kernel

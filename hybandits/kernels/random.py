@@ -174,10 +174,13 @@ def fill_coarse_normals(key, purpose, decision, out):
     ten, mask = np.uint64(10), np.uint64(1023)
     words = np.empty((4, (n + 11) // 12), np.uint64)
     philox(key, purpose, decision, words)
-    for block in range(words.shape[1]):
+    whole = n // 12
+    for block in range(whole):
         for j in range(4):
-            word = words[j, block]
-            first = 12 * block + 3 * j
-            for i in range(first, min(first + 3, n)):
-                out[i] = COARSE[word & mask]
-                word >>= ten
+            word, first = words[j, block], 12 * block + 3 * j
+            out[first] = COARSE[word & mask]
+            out[first + 1] = COARSE[word >> ten & mask]
+            out[first + 2] = COARSE[word >> ten >> ten & mask]
+    for i in range(12 * whole, n):
+        left = i - 12 * whole
+        out[i] = COARSE[words[left // 3, whole] >> np.uint64(10 * (left % 3)) & mask]
