@@ -117,8 +117,8 @@ class Bandit:
     >>> bandit.learn("b4", {"age": 52, "country": "fr"}, 0.0, columns=articles["b4"])
     >>> bandit.put_arms(articles)
     >>> bandit.learn("b4", {"age": 24, "country": "it"}, 0.0)
-    >>> bandit
-    Bandit(user=['age', 'country'], arm=['price', 'topic'], policy='HyIDS'): 3 rewards learned, map of 1 row(s)
+    >>> bandit.rounds, bandit.fixed
+    (3, False)
     """
 
     def __init__(
@@ -164,6 +164,8 @@ class Bandit:
                 raise ValueError(f"{inner} needs all candidates of a round to learn from one: use HyIDS or HyLinUCB")
         self.fixed = declared.complete
         self.features = declared if self.fixed else declared.learn(strict=False)
+        if self.fixed:
+            self._say(0)
         self.policy = self._policy_for(self.features)
         self._arms: list[Hashable] = []
         self._rewards: list[float] = []
@@ -191,7 +193,8 @@ class Bandit:
     def __repr__(self) -> str:
         sides = ", ".join(f"{what}={list(each)}" for what in NAMES if (each := getattr(self._declared, what)))
         state = "map fixed" if self.fixed else f"map of {self._map_rows} row(s)"
-        return f"Bandit({sides}, policy={self._spec!r}): {self.rounds} rewards learned, {state}"
+        size = f"d1={self.features.d1}, d2={self.features.d2}"
+        return f"Bandit({sides}, policy={self._spec!r}): {self.rounds} rewards learned, {state}, {size}"
 
     def reseed(self, seed: int | None) -> None:
         """Begin another stream of random numbers, as if the bandit had been constructed with this seed."""
@@ -481,8 +484,13 @@ class Bandit:
         self._arms, self._rewards, self._rows = [], [], {what: {name: [] for name in rows[what]} for what in NAMES}
         if not self.fixed:
             self._keep(ids, rows, rewards)
-        elif features.remarks:
-            checks.warn(f"the map from columns is fixed after {stage} rows; {'; '.join(features.remarks)}")
+        else:
+            self._say(stage)
+
+    def _say(self, rows: int) -> None:
+        """Warn once of what the map, which is now fixed, leaves out, hashes or has noticed."""
+        if remarks := "; ".join(self.features.remarks):
+            checks.warn(f"the map from columns is fixed after {rows} rows, with d1={self.features.d1}; {remarks}")
 
     @staticmethod
     def _check(features: Features, raw: Raw, n: int) -> None:

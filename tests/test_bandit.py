@@ -106,7 +106,7 @@ TABLES: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_arms_from_tables_of_every_kind(kind: str) -> None:
-    bandit, user = taught(20), users(1, seed=3)[0]
+    bandit, user = taught(50), users(1, seed=3)[0]
     wanted = bandit.choose(user, ARTICLES, key=7)
     assert bandit.choose(user, TABLES[kind], key=7) == wanted
     assert bandit.choose(pandas.Series(user), TABLES[kind], key=7) == wanted

@@ -23,7 +23,9 @@ CURVES = 4
 LEAST_ROWS = 20
 """Rows that a curve needs."""
 RARE = 500
-"""A category or label gets a column of its own if it is seen in more than one row in so many."""
+"""A category or label gets a column of its own if it is seen more than once, and in more than one row in so many."""
+FEW_ROWS = 16
+"""With fewer rows, once is enough."""
 MOST_LEVELS = 500
 """The most categories or labels that are learned from rows."""
 
@@ -276,8 +278,8 @@ class Category:
 
     @property
     def complete(self) -> bool:
-        """True if nothing is left to be learned from rows."""
-        return self.values is not None and self.missing != AUTO
+        """True if nothing needs to be learned from rows."""
+        return self.values is not None
 
     def _members(self, words: str, value: Any) -> list[str | int]:
         """The categories that a value of the column names."""
@@ -298,7 +300,8 @@ class Category:
             raise TypeError(f"{words} is both {texts!r} (str) and {whole!r} (int): pass one type, such as str")
         levels = self.values
         if levels is None:
-            often = [(value, n) for value, n in counts.items() if n > len(values) / RARE and value != self.base]
+            rare = max(len(values) / RARE, float(len(values) >= FEW_ROWS))
+            often = [(value, n) for value, n in counts.items() if n > rare and value != self.base]
             often.sort(key=lambda each: (-each[1], str(each[0])))
             levels = [value for value, _ in often[:MOST_LEVELS]]
         rule = self.missing if self.missing != AUTO else COLUMN if missing else OTHER

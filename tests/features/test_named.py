@@ -12,7 +12,7 @@ import pandas
 import polars
 import pyarrow
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits import Category, Features, HyIDS, HyLinUCB, Number, load
 from hybandits.features import MAPS, FeatureMap
@@ -311,6 +311,86 @@ def test_users_crossed_with_arms_are_what_calls_return(map_: str) -> None:
         assert_array_equal(z[b], wanted[1])
     with pytest.raises(ValueError, match="pair features"):
         Features(pair={"distance": "number"}, map="shared+pair").crossed([], [])
+
+
+def rows(n: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    random = np.random.default_rng(0)
+    users = [{"age": float(a), "land": str(c)} for a, c in zip(random.gamma(3, 9, n), random.choice(["de", "fr"], n))]  # noqa: B905
+    arms = [{"price": float(p), "new": bool(p > 2)} for p in random.gamma(2, 1, n)]
+    return users, arms, [{"km": float(km)} for km in random.random(n)]
+
+
+def test_the_default_map_and_its_groups() -> None:
+    users, arms, pairs = rows(100)
+    features = Features(user=users, arm=arms, pair=pairs).learn(users, arms, pairs)
+    x, z = features.rows(users, arms, pairs)
+    assert x.shape == (100, features.d1) == (100, len(features.names_x))
+    assert z.shape == (100, features.d2) == (100, len(features.names_z))
+    columns = dict(zip(features.names_x, x.T, strict=True))
+    age = (np.array([u["age"] for u in users]) - np.mean([u["age"] for u in users])) / np.std([u["age"] for u in users])
+    new = np.array([a["new"] for a in arms]) - np.mean([a["new"] for a in arms])
+    assert_allclose(columns["user.age*arm.new"], age * new, atol=1e-12)
+    assert_allclose(dict(zip(features.names_z, z.T, strict=True))["user.age"], age, atol=1e-12)
+    groups = dict(zip(features.names_x, features.groups[0].tolist(), strict=True))
+    assert groups["arm.price~1"] == groups["arm.price~4"] != groups["arm.price"]
+    assert groups["user.land=de*arm.price"] == groups["user.land=other*arm.price"] != groups["user.age*arm.price"]
+    assert len(set(features.groups[0].tolist())) == 1 + 3 + 2 + 4, "constant; arms; pairs; products"
+    assert len(set(features.groups[1].tolist())) == 1 + 3, "constant; age, its curve, land"
+    for i in (0, 7):
+        one = features(users[i], arms[i : i + 1], pairs[i : i + 1])
+        assert_array_equal(one[0][0], x[i])
+        assert_array_equal(one[1][0], z[i])
+    policy = HyIDS(d1=features.d1, d2=features.d2, groups=features.groups, seed=0)
+    policy.learn_batch(["a"] * 100, x, z, age)
+    features({"age": 3.0, "land": "jp"}, arms, pairs)
+    features.attach(policy)
+    again = Features.of(HyIDS.from_bytes(policy.to_bytes()))
+    assert again.to_dict() == features.to_dict()
+    assert again.fallbacks == {("user.land", "jp"): 1}
+    assert_array_equal(again.rows(users, arms, pairs)[0], x)
+    assert again.summary() == features.summary()
+
+
+def test_a_map_of_ones_own() -> None:
+    users, arms, pairs = rows(100)
+    given: dict[str, Any] = {"interactions": [("age", "price"), ("pair.km", "land")], "own": ["1", "arm.price"]}
+    features = Features(user=users, arm=arms, pair=pairs, curves=False, **given).learn(users, arms, pairs)
+    assert features.names_z == ["constant", "arm.price"]
+    assert features.names_x == [
+        "constant", "arm.price", "arm.new", "pair.km", "user.age", "user.land=fr", "user.land=de", "user.land=other",
+        "user.age*arm.price", "user.land=fr*pair.km", "user.land=de*pair.km", "user.land=other*pair.km",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match=r"own names 'age', which is a feature of several sides: write user.age or"):
+        Features(user={"age": "number"}, arm={"age": "number"}, own=["age"]).learn()
+
+
+def test_wide_products_are_hashed_or_left_out_and_said() -> None:
+    cities, brands = ([f"{word}{i}" for i in range(200)] for word in "cb")
+    wide = Features(
+        user={"city": cities}, arm={"brand": brands, "new": Number(missing=0.0, centre=0, scale=1, knots=())}
+    )
+    assert wide.d1 == 2000
+    assert wide.remarks == [
+        "user.city*arm.brand is hashed: 40401 products share 1596 columns",
+        "user.city is left out of z: d1=2000 leaves 49 of its 201 columns, for arms' blocks of 100000 numbers",
+    ]
+    assert "note: user.city*arm.brand is hashed" in wide.summary()
+    assert wide.d2 == 1
+    assert "note" not in Features(user={"city": cities[:9]}, arm={"brand": brands[:9]}).summary()
+    x, _ = wide({"city": "c7"}, [{"brand": "b3", "new": 0.0}, {"brand": "b3", "new": 2.0}])
+    assert np.abs(x[0]).sum() == 3.0, "the constant, the brand, and a product in a shared column"
+    assert x[1, wide.names_x.index("user.city=c7*arm.new")] == 2.0
+    small = Features(user={"city": cities}, arm={"brand": brands}, limit=220)
+    assert small.remarks[0] == "user.city*arm.brand is left out: its 40401 products exceed limit=220"
+    with pytest.raises(ValueError, match="the columns without any products give d1=202, above limit=100: raise it"):
+        Features(user={"city": cities}, arm={"brand": brands}, limit=100)
+
+
+def test_what_must_be_learned_first_is_said() -> None:
+    features = Features(user={"age": "number"}, arm={"topic": ["news"]})
+    with pytest.raises(ValueError, match=r"user.age is still to be learned: call features = features.learn\(users"):
+        features({"age": 3.0}, [{"topic": "news"}])
+    assert repr(features) == "Features(user=['age'], arm=['topic']): to be learned"
 
 
 ROWS = [{"age": 31, "price": 2.5}, {"age": 52, "price": 3}]
