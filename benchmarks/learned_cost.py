@@ -44,7 +44,7 @@ DIRECTED_TARGETS = {
     "20 arms, 50 % clicks": 2.5,
 }
 CHOOSE_TARGET = 2.0
-LONGEST_TARGETS = {"W5": 20.0, "100,000 arms": 50.0}
+LONGEST_TARGETS = {"W5": 20.0, "100,000 arms": 50.0, "2,000 features": 50.0}
 MEMORY_TARGET = 1.6
 
 Policy = HyThompson | HyIDS
@@ -227,6 +227,7 @@ def run_longest(plan: Plan) -> Section:
     cases = {
         "W5": (workload.d1, workload.d2, workload.arms, 20_000 if plan.quick else 100_000),
         "100,000 arms": (5, 5, 100_000, 240_000),
+        "2,000 features": (2000, 1, 30, 1_000 if plan.quick else 5_000),
     }
     for name, (d1, d2, arms, rows) in cases.items():
         plan.say(f"learned-longest: {name}")

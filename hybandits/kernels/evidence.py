@@ -627,7 +627,10 @@ def set_group_scales(features, first, last, constant, gammas, squares, centre):
 
 @kernel
 def set_own_scales(features, d1, gamma, squares, c_2):
-    """s2 of every feature of z, drawn to the scale that its group has in common, this to the centre of groups."""
+    """s2 of every group of features of z, drawn to a centre that they have in common.
+
+    While there is one group only, every feature has an s2 of its own, drawn to that of the group.
+    """
     d2 = gamma.shape[0]
     first, count = groups_of(features, d1, d1 + d2)
     sizes = np.zeros(count)
@@ -651,7 +654,10 @@ def set_own_scales(features, d1, gamma, squares, c_2):
         means[g] = bounded(half_cauchy(all_squares[g], all_gamma[g], means[g], c), c_2)
     for k in range(d2):
         feature = features[d1 + k]
-        feature.s2 = bounded(half_cauchy(squares[k], gamma[k], feature.s2, means[feature.group - first]), c_2)
+        if count > 1:
+            feature.s2 = means[feature.group - first]
+        else:
+            feature.s2 = bounded(half_cauchy(squares[k], gamma[k], feature.s2, means[0]), c_2)
 
 
 @kernel

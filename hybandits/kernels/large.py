@@ -573,7 +573,7 @@ def add_copied_rows(rebuilding, d1, model, budget):
         left = rows.e[at[0] : at[0] + n].copy()
         add_rows(together, start, n, d1, d1, left, model)
         columns = 1.0 * (d1 - rows.first[at[0] + n - 1])
-        spent += 6.0 * d1 * d1 if few else 0.3 * n * columns * columns + 10.0 * d1
+        spent += 3.0 * d1 * d1 if few else 0.3 * n * columns * columns + 10.0 * d1
         at[0] += n
     return spent
 

@@ -42,18 +42,17 @@ def learn(estimator: LearnedRidge, rows: Rows, part: slice) -> None:
 
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_a_file_continues_and_a_batch_ends_as_rows_one_by_one(memory: float | str | None) -> None:
-    n = 120 if memory is None else 40
+    n = 60 if memory is None else 20
     rows = make_rows(1, n=n, d1=D1, d2=D2)
     one, batch = (LearnedRidge(d1=D1, d2=D2, memory=memory) for _ in range(2))
     seen: set[tuple[int, bool, bool]] = set()
     for first in range(0, n, 2):
         loaded = LearnedRidge.unpack(*one.pack())
-        copied = one.copy()
         part = slice(first, first + 2)
-        for estimator in (one, loaded, copied):
+        for estimator in (one, loaded):
             learn(estimator, rows, part)
         batch.learn_batch(rows.arm[part].tolist(), rows.x[part], rows.z[part], rows.reward[part])
-        for estimator in (loaded, copied, batch):
+        for estimator in (loaded, batch):
             assert_same(one, estimator)
         work = one.models[0].unfinished
         seen.add((int(state(one).phase), work is not None, work is not None and work.step is not None))
@@ -87,11 +86,11 @@ def rebuild_large(estimator: LearnedRidge) -> None:
 
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_arms_are_forgotten_and_models_merged_in_the_middle(memory: float | str | None) -> None:
-    rows = make_rows(3, n=120, d1=D1, d2=D2)
+    rows = make_rows(3, n=100, d1=D1, d2=D2)
     estimator, middle = LearnedRidge(d1=D1, d2=D2, memory=memory), 0
-    for t in range(120):
+    for t in range(60):
         learn(estimator, rows, slice(t, t + 1))
-        if t % 13 == 12:
+        if t % 7 == 6:
             middle += estimator.models[0].unfinished is not None
             estimator.forget(int(rows.arm[t]))
             assert estimator.sound()
@@ -101,8 +100,8 @@ def test_arms_are_forgotten_and_models_merged_in_the_middle(memory: float | str 
         learn(other, rows, slice(other.rounds, other.rounds + 1))
     estimator.merge(other)
     assert all(model.unfinished is None for model in estimator.models)
-    assert estimator.rounds == 120 + other.rounds
-    learn(estimator, rows, slice(0, 60))
+    assert estimator.rounds == 60 + other.rounds
+    learn(estimator, rows, slice(0, 20))
     assert np.isfinite(estimator.theta).all()
     assert np.isfinite(estimator.predict(rows.x[:6], rows.z[:6], range(6))).all()
 
@@ -134,9 +133,9 @@ def test_damaged_parts_are_refused() -> None:
 def test_compiled_rounds_are_those_of_the_contract() -> None:
     world = Synthetic(d1=D1, d2=D2, arms=4, noise=0.1, seed=5)
     compiled, contract = (HyIDS(d1=D1, d2=D2, seed=1) for _ in range(2))
-    cumulative_regret(compiled, world, 60)
-    noises = iter(world.noise * world.noise_stream().standard_normal(60))
-    for rounds, means, best in world.rounds(60):
+    cumulative_regret(compiled, world, 40)
+    noises = iter(world.noise * world.noise_stream().standard_normal(40))
+    for rounds, means, best in world.rounds(40):
         rewards = np.array([row + next(noises) for row in means])
         play_by_contract(contract, rounds, rewards, np.empty(len(best), np.int64))
     assert_same(compiled.estimator, contract.estimator)

@@ -212,7 +212,8 @@ def step(
         for g in numbers:
             part = of_z == g
             common = half_cauchy(squares[part].sum(), known[part].sum(), scales.s2[part].mean(), c)
-            s2 = np.where(part, half_cauchy(squares, known, scales.s2, common), s2)
+            one = common if len(numbers) > 1 else half_cauchy(squares, known, scales.s2, common)
+            s2 = np.where(part, one, s2)
         of_m = solved.known[d1 : d1 + d2]
         sm = group_scales(of_z, sm, w2 * solved.m**2, of_m, ordinary[d1:], centre.c_m)
     free = weight.sum() - solved.known.sum()
