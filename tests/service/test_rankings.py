@@ -17,7 +17,6 @@ from hybandits.service.page import page
 from hybandits.service.rotate import rotate
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.view import make_view
-from tests.service.test_rules import control, recomputed
 from tests.support.bandits import (
     CLICKS,
     FILE,
@@ -25,9 +24,11 @@ from tests.support.bandits import (
     Clock,
     ask,
     bandit,
+    control,
     decide,
     outcome_of,
     put,
+    recomputed,
     reward,
     served,
     writer,

@@ -12,13 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybandits.logs.store import Log
-from hybandits.service.commands import Answer, Control, Decide, PutArm, PutArms, Refused, Retire
+from hybandits.service.commands import Answer, Decide, PutArm, PutArms, Refused, Retire
 from hybandits.service.export import export
 from hybandits.service.log import Decision, encode_ids
-from hybandits.service.model_state import ModelState
 from hybandits.service.page import page
 from hybandits.service.rules import ArmRule, Controls, Holdout, within
-from hybandits.service.verify import verify
 from hybandits.service.view import make_view
 from hybandits.service.writer import Writer
 from tests.support.bandits import (
@@ -26,11 +24,13 @@ from tests.support.bandits import (
     USER,
     Clock,
     ask,
+    control,
     decide,
     models,
     outcome_of,
     put,
     putting,
+    recomputed,
     reward,
     served,
     writer,
@@ -53,21 +53,6 @@ def detail(service: Writer, command: Any) -> str:
     assert isinstance(outcome, Refused)
     assert outcome.status in (404, 422)
     return f"{outcome.field}: {outcome.detail}"
-
-
-def control(service: Writer, **controls: Any) -> None:
-    assert ask(service, Control(Controls(**controls))).status == 200
-
-
-def recomputed(service: Writer) -> None:
-    """The log gives the same model, and the same decisions, from its beginning and from a snapshot."""
-    result = verify(service.store)
-    assert (result.different, result.near_ties) == (0, 0), result.examples
-    assert result.exact == result.decisions == service.state.summary.decisions
-    service.keep_snapshot()
-    again = ModelState.restored(service.store)
-    assert again.resumed == service.state.row
-    assert again.snapshot() == service.state.snapshot()
 
 
 # ------------------------------------------------------------------ candidates that a request describes

@@ -14,9 +14,12 @@ import uvicorn
 
 from hybandits.service.access import Tokens
 from hybandits.service.api import application
-from hybandits.service.commands import Answer, Command, Decide, GiveReward, Outcome, PutArm, PutArms, Retire
+from hybandits.service.commands import Answer, Command, Control, Decide, GiveReward, Outcome, PutArm, PutArms, Retire
+from hybandits.service.model_state import ModelState
+from hybandits.service.rules import Controls
 from hybandits.service.settings import Bandit, read_bandit
 from hybandits.service.sqlite import SqliteStore
+from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
 
 FILE: dict[str, Any] = {
@@ -116,3 +119,19 @@ def served(*services: Writer, tokens: Tokens | None = None, most: int | None = N
         finally:
             server.should_exit = True
             thread.join()
+
+
+def control(service: Writer, **controls: Any) -> None:
+    """Set controls of a bandit."""
+    assert ask(service, Control(Controls(**controls))).status == 200
+
+
+def recomputed(service: Writer) -> None:
+    """The log gives the same model, and the same decisions, from its beginning and from a snapshot."""
+    result = verify(service.store)
+    assert (result.different, result.near_ties) == (0, 0), result.examples
+    assert result.exact == result.decisions == service.state.summary.decisions
+    service.keep_snapshot()
+    again = ModelState.restored(service.store)
+    assert again.resumed == service.state.row
+    assert again.snapshot() == service.state.snapshot()
