@@ -60,6 +60,19 @@ def test_a_kernel_that_may_not_be_compiled_is_named(monkeypatch: pytest.MonkeyPa
         may_compile()
 
 
+def test_a_kernel_works_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(function: object) -> None:
+        raise RuntimeError("cannot cache function: no locator available")
+
+    @kernel
+    def one_more(a):  # type: ignore[no-untyped-def]
+        return a + 1
+
+    monkeypatch.setattr(machine_code, "FunctionCache", refuse)
+    monkeypatch.setenv("HYBANDITS_QUIET", "1")
+    assert one_more(1) == 2
+
+
 FROM_DISK = """
 import sys
 from pathlib import Path
