@@ -26,7 +26,7 @@ numbers = []
 seconds = {}
 
 for policy in (HyIDS(d1=D1, d2=D2, seed=0), HyLinUCB(d1=D1, d2=D2, noise=0.5)):
-    for t in range(ROUNDS):  # HyIDS learns its settings anew several times on the way
+    for t in range(ROUNDS):  # HyIDS learns its settings again several times on the way
         choice = policy.choose(x[t], z[t])
         policy.learn(choice.arm, x[t, choice.index], z[t, choice.index], rewards[t, choice.index])
         numbers += [choice.index, choice.mean, choice.width]

@@ -310,7 +310,7 @@ class Bandit:
         return raw
 
     def _receipt(self, arm: Hashable, index: int, users: Any, found: _Candidates, pairs: Any) -> dict[str, Any]:
-        """What `learn` needs of a round, as values that JSON can hold, up to an id that is a tuple."""
+        """The parts of a round that `learn` needs, as values that JSON can hold, up to an id that is a tuple."""
         return {
             "arm": arm,
             "user": {name: plain_value(values[0]) for name, values in users.items()},
