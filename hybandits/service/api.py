@@ -29,6 +29,7 @@ from hybandits.foundation.checks import nearest
 from hybandits.kernels.decisions import with_floor
 from hybandits.service import page as dashboard
 from hybandits.service.access import Tokens
+from hybandits.service.alerts import Alerts
 from hybandits.service.commands import (
     LONGEST,
     MOST,
@@ -200,6 +201,14 @@ class Bandits:
     def first(self) -> Service:
         """The bandit with which requests are counted that name none."""
         return next(iter(self.services.values()))
+
+    def looks(self) -> dict[str, Callable[[], Awaitable[View]]]:
+        """Return how to look at the bandits that have a webhook."""
+        return {
+            name: each.views.newest
+            for name, each in self.services.items()
+            if each.writer.state.bandit.webhook is not None
+        }
 
     def of(self, scope: Scope) -> Service:
         """Return the bandit that a request names, or the only one."""
@@ -549,11 +558,12 @@ def application(
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         for writer in writers:
             writer.start()
-        looking = None if look is None else asyncio.create_task(_look(bandits, look))
+        tasks = [asyncio.create_task(Alerts().watch(bandits.looks))]
+        tasks += [] if look is None else [asyncio.create_task(_look(bandits, look))]
         yield
-        if looking is not None:
-            looking.cancel()
-            await asyncio.wait([looking])
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
         for service in bandits.services.values():
             await asyncio.to_thread(service.writer.stop)
         await asyncio.get_running_loop().shutdown_default_executor()  # threads may still be reading a log

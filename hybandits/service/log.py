@@ -369,6 +369,10 @@ class Store(ABC):
     def close(self) -> None:
         """Close files and connections."""
 
+    def free(self) -> int | None:
+        """Return the bytes that are free where the log lies; None where that is not known."""
+        return None
+
     def _turn(self) -> contextlib.AbstractContextManager[None]:
         """Wait for other processes that write, where the database itself would not wake this one at once."""
         return contextlib.nullcontext()

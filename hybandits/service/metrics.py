@@ -83,10 +83,18 @@ class Metrics(Collector):
             ("writable", "1 if this process can write, 0 if not.", float(writer.trouble is None)),
             ("rows_behind", "Rows that the model has not applied yet.", view.behind),
         )
+        yield from _warnings(view)
         for name, text, value in gauges:
             if value is not None:
                 yield GaugeMetricFamily(f"hybandits_{name}", text, value)
         yield from _estimates(view)
+
+
+def _warnings(view: View) -> Iterator[Metric]:
+    family = GaugeMetricFamily("hybandits_warning", "1 for every warning of the page, by its code.", labels=["code"])
+    for code in sorted({each.code for each in view.warnings}):
+        family.add_metric([code], 1)
+    yield family
 
 
 class _Collected(CollectorRegistry):

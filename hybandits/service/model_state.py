@@ -204,6 +204,7 @@ class ModelState:
     def __post_init__(self) -> None:
         self.features: Features = self.bandit.features
         self.summary = Summary(range=self.bandit.range)
+        self.summary.divide(self.bandit.segments)
         self.lock = threading.Lock()
         self._names = {side: getattr(self.bandit, side).features().keys() for side in ("user", "arm", "pair")}
         self._values = {side: getattr(self.bandit, side).values() for side in ("user", "arm", "pair")}
@@ -240,12 +241,13 @@ class ModelState:
             self.remember(row)
             if self.first_open is None and self.bandit.window is not None:
                 self.first_open = row.time
-            self.summary.decided(row.time, content)
+            self.summary.decided(row.time, content, self._labels(content))
             self._count_fallbacks("user", content.user)
             self._count_fallbacks("arm", content.features or {})
             self._count_fallbacks("pair", content.pair or {})
         elif isinstance(content, log.Reward):
             self.summary.late += content.late
+            self.summary.last_reward = row.time
             known = self.known.get(content.event)
             if known is not None and known.decision is not None:
                 key = log.place_key(content.event, content.place)
@@ -307,6 +309,7 @@ class ModelState:
         elif isinstance(content, log.Changed):
             before, held = self.bandit.policies, self.bandit.held
             self.bandit = Bandit.from_plain({**self.bandit.plain(), **content.values})
+            self.summary.divide(self.bandit.segments)
             if self.bandit.held != held:
                 self.summary.hold_out(row.number)
             self._make_policies(row.number, before)
@@ -376,7 +379,7 @@ class ModelState:
         if self.bandit.places > 1:
             self.summary.placed(place, reward)
         if place == 1:
-            self.summary.learned(time, decision, reward)
+            self.summary.learned(time, decision, reward, self._labels(decision))
         if not self.controls.frozen:
             self._due.append((decision.at(place), place, reward))
 
@@ -657,6 +660,15 @@ class ModelState:
             assert isinstance(each, log.Decision)
             more.append(log.Place(**{name: getattr(each, name) for name in log.Place.__struct_fields__}))
         return msgspec.structs.replace(first, places=event.places, more=more)
+
+    def _labels(self, decision: log.Decision) -> dict[str, str]:
+        """Return the segments of a decision's user, by feature."""
+        user, values = decision.user, self._values["user"]
+        return {
+            name: str(user[name]) if user[name] in values[name] else "other"
+            for name in self.summary.segments
+            if name in user
+        }
 
     def _count_fallbacks(self, side: str, given: dict[str, log.Value]) -> None:
         for name, value in self._fallbacks(side, given):

@@ -33,7 +33,7 @@ LEAST_FLOOR = 1e-6
 """The smallest floor: rewards may count with weights of n / floor among n candidates, and estimates with larger ones
 would say nothing."""
 
-CHANGEABLE = ("name", "window", "floor", "challengers", "strict", "holdout")
+CHANGEABLE = ("name", "window", "floor", "challengers", "strict", "holdout", "segments", "webhook")
 """Settings that may change in the course of a log, by a row of its own."""
 
 REWARDS = (
@@ -118,6 +118,8 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     strict: bool = False
     holdout: Share | Holdout | None = None
     places: Annotated[int, Meta(ge=1, le=MOST_PLACES)] = 1
+    segments: list[Text] = []
+    webhook: Annotated[str, Meta(pattern="^https?://")] | None = None
     floor: Annotated[float, Meta(ge=LEAST_FLOOR, le=1)] = 0.05
     seed: Annotated[int, Meta(ge=0)] | None = None
 
@@ -126,6 +128,10 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
             raise ValueError('rewards = "clicks" needs a window: write how long a reward may take, such as "30m"')
         if self.rewards == "explicit" and self.window is not None:
             raise ValueError('window is given with rewards = "explicit", which are learned as they come: leave it out')
+        for name in self.segments:
+            if name not in self.user.categorical:
+                near = nearest(name, self.user.categorical)
+                raise ValueError(f"segments names {name!r}, which is no categorical feature of users{near}")
         if taken := self.pair.features().keys() & set(self.place_names):
             raise ValueError(f"the pair feature {min(taken)!r} is called like a place of rankings: rename it")
         low, high = self.range or (-LIMIT, LIMIT)

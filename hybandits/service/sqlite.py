@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import itertools
 import os
+import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -153,6 +154,12 @@ class SqliteStore(Store):
                     # Copying holds nobody up, but a WAL that is written to all the time never becomes empty that way.
                     with self._turn():
                         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+
+    def free(self) -> int | None:
+        try:
+            return shutil.disk_usage(self.path.parent).free
+        except OSError:
+            return None
 
     def close(self) -> None:
         self._closed = True

@@ -1,6 +1,7 @@
 """The sums that the dashboard and the metrics show, as many as there are arms and policies."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import Self
 
 import msgspec
@@ -17,6 +18,8 @@ FIRST_BIN = 1_000_000
 
 DISTINCT = 20
 """Different rewards, and different values of a feature without a column, that are counted one by one."""
+
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 OTHERS = "other values"
 """The name under which further values are counted."""
@@ -68,6 +71,14 @@ class ArmSums(msgspec.Struct):
 
     decisions: int = 0
     reward: Terms = msgspec.field(default_factory=Terms)
+
+
+class Segment(msgspec.Struct):
+    """The decisions for users with one value of a feature, the rewards learned of them, and uniform choice."""
+
+    decisions: int = 0
+    reward: Terms = msgspec.field(default_factory=Terms)
+    uniform: Compared = msgspec.field(default_factory=Compared)
 
 
 class Bin(msgspec.Struct):
@@ -126,6 +137,8 @@ class Summary(msgspec.Struct):
     delays: dict[int, int] = msgspec.field(default_factory=dict)
     values: dict[str, int] = msgspec.field(default_factory=dict)
     fallbacks: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
+    segments: dict[str, dict[str, Segment]] = msgspec.field(default_factory=dict)
+    last_reward: int = 0
     places: dict[int, Terms] = msgspec.field(default_factory=dict)
     held_decisions: int = 0
     held_rewards: int = 0
@@ -150,13 +163,15 @@ class Summary(msgspec.Struct):
         """Rewards that were learned, those of users who are held out included."""
         return self.reward.n + self.held_rewards
 
-    def decided(self, time: int, decision: Decision) -> None:
-        """Count a decision."""
+    def decided(self, time: int, decision: Decision, labels: Mapping[str, str] = NO_LABELS) -> None:
+        """Count a decision; `labels` are the segments of its user, by feature."""
         self.decisions += 1
         self._bin(time).decisions += 1
         if decision.policy == HELD:
             self.held_decisions += 1
             return
+        for each in self._segments(labels):
+            each.decisions += 1
         self.weights.count(1 + decision.n * (1 - decision.floor) / decision.floor)
         self.uniform_weights.count(1 / decision.floor)
         self.arms.setdefault(decision.arm, ArmSums()).decisions += 1
@@ -185,7 +200,15 @@ class Summary(msgspec.Struct):
         """Count a value of a feature that has no column."""
         _count(self.fallbacks.setdefault(feature, {}), value)
 
-    def learned(self, time: int, decision: Decision, reward: float) -> None:
+    def divide(self, features: Collection[str]) -> None:
+        """Count by these features of users from now on; those that were counted before go on."""
+        self.segments = {name: self.segments.get(name, {}) for name in features}
+
+    def _segments(self, labels: Mapping[str, str]) -> Iterator[Segment]:
+        for name, value in labels.items():
+            yield self.segments[name].setdefault(value, Segment())
+
+    def learned(self, time: int, decision: Decision, reward: float, labels: Mapping[str, str] = NO_LABELS) -> None:
         """Count a reward that was learned."""
         reward = self._scaled(reward)
         ends = None if self.range is None else (0.0, 1.0)
@@ -200,6 +223,9 @@ class Summary(msgspec.Struct):
         base = before if self.range is None else 0.0
         uniform = 1 / (decision.n * decision.chance)
         value, part = self.uniform.add(uniform, reward, base, ends)
+        for segment in self._segments(labels):
+            segment.reward.add(reward, ends)
+            segment.uniform.add(uniform, reward, base, ends)
         at.uniform.sum_up(1, value, part)
         for name, probability in decision.shadows.items():
             sums = self.challengers.get(name)

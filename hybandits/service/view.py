@@ -4,7 +4,7 @@ import asyncio
 import heapq
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -38,6 +38,15 @@ REMEDY = (
     'If a decision without a reward earned 0, start a bandit with rewards = "clicks" and a window; otherwise send the '
     "reward of every decision."
 )
+
+SILENT = 10.0
+"""Times the typical delay after which missing rewards are reported."""
+
+MOST_UNKNOWN = 0.05
+"""Share of decisions with an unknown value of a feature from which on the page warns."""
+
+LEAST_FREE = 500_000_000
+"""Bytes of the disk below which the page warns."""
 
 _TAIL = (1 - LEVEL) / 2
 
@@ -144,6 +153,34 @@ class PolicyView(msgspec.Struct, frozen=True):
     comparison: Comparison
 
 
+class SegmentView(msgspec.Struct, frozen=True):
+    """Users with one value of a feature: their decisions, reward per decision, and the gain over uniform choice."""
+
+    feature: str
+    value: str
+    decisions: int
+    share: float
+    reward: Estimate
+    gain: Estimate
+
+
+def segments_of(summary: Summary) -> list[SegmentView]:
+    """Return all segments. Their sequences share the error rate, so that all of them hold at once."""
+    every = [(name, *each) for name, values in summary.segments.items() for each in sorted(values.items())]
+    tail, total = _TAIL / max(1, len(every)), max(1, summary.decisions - summary.held_decisions)
+    views: list[SegmentView] = []
+    for name, value, sums in every:
+        (reward,) = estimate_rewards(summary, [sums.reward], tail=tail)
+        terms, weights = [sums.uniform.difference], summary.uniform_weights
+        (loss,) = estimate_rewards(summary, terms, weights, difference=True, tail=tail)
+        low, high = (None if each is None else -each for each in (loss.high, loss.low))
+        gain = Estimate(loss.n, None if loss.mean is None else -loss.mean, low, high)
+        if is_selected(sums.uniform):
+            gain = Estimate(loss.n, None, None, None)
+        views.append(SegmentView(name, value, sums.decisions, sums.decisions / total, reward, gain))
+    return views
+
+
 class HeldView(msgspec.Struct, frozen=True):
     """Users who are held out beside the others: rewards per decision, and what the bandit gains over the holdout."""
 
@@ -222,6 +259,8 @@ class View(msgspec.Struct, frozen=True):
     challengers: list[PolicyView]
     holdout: HeldView | None
     places: list[Estimate]
+    segments: list[SegmentView]
+    webhook: str | None
     controls: Controls
     arms: list[ArmView]
     active_arms: int
@@ -253,7 +292,7 @@ def make_view(writer: Writer, refusals: Mapping[str, int] | None = None) -> View
         refusals=dict(refusals or {}),
         live=live,
         policy=bandit.policies[live],
-        warnings=_warnings(summary, bandit, writer.clock()),
+        warnings=[*_warnings(summary, bandit, writer.clock()), *_alarms(summary, bandit, at, writer.store.free())],
         fallbacks=[
             Fallback(feature, value, count)
             for feature, counts in sorted(summary.fallbacks.items())
@@ -273,6 +312,8 @@ def make_view(writer: Writer, refusals: Mapping[str, int] | None = None) -> View
         challengers=challengers,
         holdout=None if bandit.held is None else compare_held(summary, bandit.held),
         places=estimate_rewards(summary, [terms for _, terms in sorted(summary.places.items())]),
+        segments=segments_of(summary),
+        webhook=bandit.webhook,
         controls=controls,
         arms=_arms(summary, active),
         active_arms=len(active),
@@ -315,6 +356,30 @@ def _warnings(summary: Summary, bandit: Bandit, now: int) -> list[Warning]:
             )
             found.append(Warning("missing_rewards", f"{wrong} {REMEDY}"))
     return found
+
+
+def _alarms(summary: Summary, bandit: Bandit, at: int, free: int | None) -> Iterator[Warning]:
+    """Yield warnings about rewards that stay away, features, the policy and the disk; `at` is the last row's time."""
+    typical = typical_delay(summary) if bandit.window is None else bandit.window * 1e6
+    silent = at - max(summary.last_reward, summary.start or at)
+    if typical is not None and summary.decisions >= ENOUGH and silent > SILENT * typical:
+        said = f"No reward has come for {duration(silent / 1e6)}, and they usually take {duration(typical / 1e6)}."
+        yield Warning("no_rewards", f"{said} Check the client that sends them.")
+    for feature, counts in summary.fallbacks.items():
+        unknown = sum(count for value, count in counts.items() if value != "null")
+        if feature.startswith("user.") and unknown > max(MOST_UNKNOWN * summary.decisions, ENOUGH):
+            said = (
+                f"{unknown / summary.decisions:.1%} of decisions had a value of {feature} that is not in bandit.toml."
+            )
+            yield Warning("unknown_values", f"{said} Start a bandit that lists them, or correct the client.")
+    loss = compared(summary, summary.uniform, summary.uniform_weights).difference
+    held = None if bandit.held is None else compare_held(summary, bandit.held).gain
+    if (loss.low is not None and loss.low > 0) or (held is not None and held.high is not None and held.high < 0):
+        yield Warning(
+            "gain_below_zero", "The bandit earns less than it would without. Pause it, and look for the reason."
+        )
+    if free is not None and free < LEAST_FREE:
+        yield Warning("disk", f"The disk of the log has {free / 1e6:,.0f} MB left. Free some space, or rotate the log.")
 
 
 def duration(seconds: float) -> str:
