@@ -264,7 +264,7 @@ class HyThompson(PosteriorPolicy):
     The probability of a choice has no closed form. With m = `propensity_draws` > 0 it is estimated as (1 + times the
     chosen arm won) / (1 + m), with m rounded up to an even number; `propensities` uses m draws, or 2,000 if m is 0.
     These draws are others than those of the decision and do not change it. The standard error of a probability p is
-    at most sqrt(p (1 - p) / m).
+    about sqrt(p (1 - p) / m) or less.
 
     References
     ----------

@@ -94,6 +94,29 @@ def test_long_features_are_scored_arm_by_arm_with_the_same_result_to_the_bit(
         policy.choose_batch(x, z, arms)
 
 
+@pytest.mark.parametrize("kind", [HyThompson, HyIDS])
+def test_batches_among_many_contenders_are_calls_of_choose_to_the_bit(kind: Any) -> None:
+    """More than 64 contenders with more than 64 shared features, of which draws of theta are scored."""
+    random = np.random.default_rng(0)
+    together, alone, quiet = (
+        kind(d1=66, d2=1, noise=0.5, scale=1.0, seed=0, propensity_draws=draws) for draws in (0, 40, 0)
+    )
+    for policy in (together, alone, quiet):
+        policy.learn_batch([0, 1, 2], *(np.ones((3, d)) for d in (66, 1)), [1.0, 0.0, 1.0])
+    x, z = random.standard_normal((6, 80, 66)), random.standard_normal((6, 80, 1))
+    choices = together.choose_batch(x, z, list(range(80)), threads=2)
+    for b in range(6):
+        choice = alone.choose(x[b], z[b], list(range(80)))
+        assert (choices.indices[b], choices.means[b], choices.widths[b]) == choice[1:4]
+        assert choice.propensity is not None
+        assert 0 < choice.propensity < 1
+        p = alone.propensities(x[b], z[b])
+        assert p.sum() == pytest.approx(1.0)
+        assert (p > 0).sum() > 2
+        assert alone.rank(x[b], z[b], None, 2, key=b).arms[0] == quiet.choose(x[b], z[b], key=b).arm
+    assert len(set(choices.arms)) > 1
+
+
 def test_a_rule_of_ones_own_is_asked_one_by_one() -> None:
     class Last(HyLinUCB):
         def _pick(self, candidates: Any, stream: Any) -> Any:
