@@ -119,6 +119,7 @@ class PolicyConformance:
         assert again[:5] == first[:5]
         p = policy.propensities(x, z, arms, key="event-17")
         assert p.sum() == pytest.approx(1)
+        assert_array_equal(p, policy.propensities(x, z, arms, key="another event"))
         if self.deterministic or self.exact_propensities:
             assert p[first.index] == pytest.approx(first.propensity)
         assert "never met" not in policy.arms
