@@ -1,10 +1,11 @@
 """Servers of one log are killed at random moments under load: `python -m soak.kills`.
 
-Two servers share a log. Clients decide, give rewards and change arms, one by one and in batches, and remember every
-answer; a request without an answer is sent again, to either server. Now and then one server is killed with kill -9 and
-started again; with PostgreSQL, every fifth time PostgreSQL is killed too. Every tenth time a server is asked to end,
-which keeps a snapshot. In the end every answer must be in the log, exactly once, and every decision must come out the
-same when it is recomputed. Rewards are learned after a window or, without one, at once.
+Two servers share a log. Clients decide, rank, give and correct rewards, change arms and have users erased, one by one
+and in batches, and remember every answer; a request without an answer is sent again, to either server. Now and then one
+server is killed with kill -9 and started again; with PostgreSQL, every fifth time PostgreSQL is killed too. Every tenth
+time a server is asked to end, which keeps a snapshot. In the end every answer must be in the log, exactly once, nothing
+of users who were erased, and every decision that can be recomputed must come out the same. Rewards are learned after a
+window or at once.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from hybandits.service.log import Arm, Decision, Retired, Reward, Row, Store, open_store
+from hybandits.service.log import Arm, Corrected, Decision, Retired, Reward, Row, Store, open_store
 from hybandits.service.model_state import ModelState
 from hybandits.service.verify import verify
 from soak.preloaded import BANDIT, CLICKS
@@ -63,9 +64,13 @@ class Client(threading.Thread):
         self.stopping = threading.Event()
         self.asked = 0
         self.decisions: dict[str, dict[str, Any]] = {}
-        self.waiting: list[str] = []
-        """Events whose reward is still to be given."""
-        self.rewards: dict[str, tuple[float, bool]] = {}
+        self.waiting: list[tuple[str, int]] = []
+        """Events and places whose reward is still to be given."""
+        self.rewards: dict[tuple[str, int], tuple[float, bool]] = {}
+        """By event and place."""
+        self.corrections: dict[tuple[str, int], float | None] = {}
+        self.erased: set[str] = set()
+        """Keys of users, of whom nothing may be left."""
         self.arms: dict[str, list[tuple[str, float | None]]] = {}
         """The history of every arm of this client: prices, and None where it was retired."""
         self.problems: list[str] = []
@@ -89,8 +94,12 @@ class Client(threading.Thread):
             self._decide(BATCH)
         elif act < 0.8:
             self._reward(1)
-        elif act < 0.9:
+        elif act < 0.86:
             self._reward(BATCH)
+        elif act < 0.9:
+            self._correct()
+        elif act < 0.91:
+            self._erase()
         elif act < 0.97:
             self._put(self.random.choice(("x", "y", "z")))
         else:
@@ -102,21 +111,72 @@ class Client(threading.Thread):
 
     def _decide(self, n: int) -> None:
         bodies: list[dict[str, Any]] = [
-            {"event_id": f"{self.number}/{self._next()}", "user": {"age": self.random.gauss(0, 1)}} for _ in range(n)
-        ]
+            {
+                "event_id": f"{self.number}/{self._next()}", "user": {"age": self.random.gauss(0, 1)},
+                "user_key": self._key(self.asked), "places": self.random.choice((1, 1, 2)),
+            }
+            for _ in range(n)
+        ]  # fmt: skip
         for body, answer in zip(bodies, self._ask_all("/v1/decisions", bodies), strict=True):
             if answer.pop("status") not in (200, 201) or answer["event_id"] != body["event_id"]:
                 self.problems.append(f"{body} was answered {answer}")
-            self.decisions[body["event_id"]] = {**answer, "user": body["user"]}
-            self.waiting.append(body["event_id"])
+            asked = {name: body[name] for name in ("user", "user_key", "places")}
+            self.decisions[body["event_id"]] = {"asked": asked, "answer": answer}
+            self.waiting += [(body["event_id"], place + 1) for place in range(len(answer.get("places", [1])))]
 
     def _reward(self, n: int) -> None:
         events = [self.waiting.pop(self.random.randrange(len(self.waiting))) for _ in range(min(n, len(self.waiting)))]
-        bodies = [{"event_id": event, "reward": self.random.random()} for event in events if self.random.random() < 0.8]
+        bodies = [
+            {"event_id": event, "reward": self.random.random(), "place": place}
+            for event, place in events
+            if self.random.random() < 0.8
+        ]
         for body, answer in zip(bodies, self._ask_all("/v1/rewards", bodies), strict=True):
             if answer["status"] not in (200, 201, 202) or answer["reward"] != body["reward"]:
                 self.problems.append(f"{body} was answered {answer}")
-            self.rewards[str(body["event_id"])] = answer["reward"], answer["learned"]
+            self.rewards[str(body["event_id"]), int(str(body["place"]))] = answer["reward"], answer["learned"]
+
+    def _key(self, asked: int) -> str:
+        """The user of an event: a few dozen events in a row are of one."""
+        return f"{self.number}/user {asked // 40}."
+
+    def _correct(self) -> None:
+        """Correct a reward, or withdraw it."""
+        if self.rewards:
+            event, place = self.random.choice(sorted(self.rewards))
+            value = self.random.choice((None, self.random.random()))
+            id = f"{self.number}/correction {self._next()}"
+            body = {"event_id": event, "place": place, "reward": value, "correction_id": id}
+            response = self._ask("POST", "/v1/corrections", body)
+            if response.status_code not in (200, 201) or response.json()["reward"] != value:
+                self.problems.append(f"{body} was answered {response.text}")
+            self.corrections[event, place] = value
+
+    def _erase(self) -> None:
+        """Have a user erased who does not come again."""
+        keys = {each["asked"]["user_key"] for each in self.decisions.values()} - {self._key(self.asked)}
+        if keys:
+            key = self.random.choice(sorted(keys))
+            response = self._ask("POST", "/v1/erasures", {"user_key": key})
+            if response.status_code != 202:
+                self.problems.append(f"the erasure of {key} was answered {response.text}")
+            self.erased.add(key)
+            gone = {event for event, each in self.decisions.items() if each["asked"]["user_key"] == key}
+            self.waiting = [each for each in self.waiting if each[0] not in gone]
+            for event in gone:
+                del self.decisions[event]
+                for place in (1, 2):
+                    self.rewards.pop((event, place), None)
+                    self.corrections.pop((event, place), None)
+
+    def finish(self) -> None:
+        """Wait until what was to be erased is gone."""
+        with httpx.Client(timeout=10.0) as self.http:
+            for key in sorted(self.erased):
+                while self._ask("POST", "/v1/erasures", {"user_key": key}).status_code != 200:
+                    time.sleep(0.05)
+            while self._ask("GET", "/v1/view", None).json()["relearning"]:
+                time.sleep(0.05)
 
     def _put(self, name: str) -> None:
         arm, price = f"{self.number}/{name}", float(self._next())
@@ -136,8 +196,8 @@ class Client(threading.Thread):
     def _ask_again(self) -> None:
         """Repeat requests and compare the answers."""
         for event in self.random.sample(sorted(self.decisions), min(50, len(self.decisions))):
-            known = dict(self.decisions[event])
-            body = {"event_id": event, "user": known.pop("user")}
+            known = self.decisions[event]["answer"]
+            body = {"event_id": event, **self.decisions[event]["asked"]}
             response = self._ask("POST", "/v1/decisions", body)
             if (response.status_code, response.json()) != (200, known):
                 self.problems.append(f"{body} was answered {known}, and now {response.text}")
@@ -213,6 +273,8 @@ def run(
         for client in clients:
             client.join()
             problems += client.problems
+        for client in clients:
+            client.finish()
         for service in services:
             _end(service, problems)
         with contextlib.closing(open_store(address)) as store:
@@ -245,11 +307,16 @@ def check(store: Store, clients: list[Client], kills: int, problems: list[str]) 
         if state.policies[name].to_bytes() != policy.to_bytes():
             problems.append(f"{name} differs between snapshot and log")
     if whole.bandit.window is None:
-        due = sum(isinstance(row.content, Reward) for row in rows)
+        withdrawn = {key for key, value in whole.amended.items() if value is None}
+        due = sum(isinstance(row.content, Reward) and row.key not in withdrawn for row in rows)
     else:
-        due = sum(isinstance(row.content, Decision) and row.number <= whole.closed for row in rows)
-    if not due == whole.summary.reward.n == whole.policies["live"].rounds:
-        problems.append(f"{due} rewards are due, {whole.summary.reward.n} are counted")
+        closed = [row.content for row in rows if row.number <= whole.closed]
+        due = sum(len(content.more) + 1 for content in closed if isinstance(content, Decision))
+    counted = sum(terms.n for terms in whole.summary.places.values())
+    if not due == counted == whole.policies["live"].rounds or whole.pending:
+        problems.append(f"{due} rewards are due, {counted} are counted")
+    left = {key for client in clients for key in client.erased}
+    problems += [f"row {row.number} was to be erased" for row in rows if getattr(row.content, "key", None) in left]
     return Outcome(
         kills=kills,
         decisions=sum(len(client.decisions) for client in clients),
@@ -263,7 +330,8 @@ def check(store: Store, clients: list[Client], kills: int, problems: list[str]) 
 def _missing(client: Client, rows: list[Row]) -> list[str]:
     """Answers that contradict the log."""
     decisions = {row.content.event: row.content for row in rows if isinstance(row.content, Decision)}
-    rewards = {row.content.event: row.content for row in rows if isinstance(row.content, Reward)}
+    rewards = {(row.content.event, row.content.place): row.content for row in rows if isinstance(row.content, Reward)}
+    corrected = {(row.content.of, row.content.place): row.content for row in rows if isinstance(row.content, Corrected)}
     arms: dict[str, list[tuple[str, float | None]]] = {}
     for row in rows:
         if isinstance(row.content, Arm):
@@ -280,18 +348,26 @@ def _missing(client: Client, rows: list[Row]) -> list[str]:
             "arm": decision.arm,
             "propensity": decision.chance,
             "version": decision.version,
-            "user": decision.user,
+            **({"places": _places(decision)} if decision.places > 1 else {}),
         }
-        if logged != answer:
+        if decision is None or logged != answer["answer"] or decision.user != answer["asked"]["user"]:
             problems.append(f"decision {event}: answered {answer}, in the log {logged}")
-    for event, (value, learned) in client.rewards.items():
-        given = rewards.get(event)
+    for rewarded, (value, learned) in client.rewards.items():
+        given = rewards.get(rewarded)
         if given is None or (given.reward, not given.late) != (value, learned):
-            problems.append(f"reward {event}: answered {value}, learned {learned}, in the log {given}")
+            problems.append(f"reward {rewarded}: answered {value}, learned {learned}, in the log {given}")
+    for place, reward in client.corrections.items():
+        if place not in corrected or corrected[place].reward != reward:
+            problems.append(f"correction of {place}: answered {reward}, in the log {corrected.get(place)}")
     for arm, history in client.arms.items():
         if arms.get(arm) != history:
             problems.append(f"arm {arm}: answered {history}, in the log {arms.get(arm)}")
     return problems
+
+
+def _places(decision: Decision) -> list[dict[str, Any]]:
+    places = (decision.at(place) for place in range(1, len(decision.more) + 2))
+    return [{"arm": each.arm, "propensity": each.chance} for each in places]
 
 
 def describe(kind: str, outcome: Outcome) -> tuple[str, bool]:

@@ -20,6 +20,7 @@ window = "1s"
 BANDIT = f"""
 name = "killed"
 seed = 1
+places = 2
 {CLICKS}
 [user]
 numeric = ["age"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hybandits
-from hybandits.service.api import ENDPOINTS
+from hybandits.service.api import ENDPOINTS, EXAMPLES
 from hybandits.service.serving import compile_policies
 from hybandits.service.settings import read_bandit
 from hybandits.service.sqlite import SqliteStore
@@ -86,6 +86,22 @@ def test_the_names_of_requests_in_metrics_are_documented() -> None:
         r"The label `request` is one of (.*?)\.\s", (ROOT / "docs" / "service.md").read_text(), re.DOTALL
     )
     assert set(re.findall(r"`(\w+)`", said)) == names
+
+
+@pytest.mark.slow
+def test_every_request_with_a_body_has_an_example_that_is_answered(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text()
+    bandit = read_bandit(tomllib.loads(re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[0]))
+    endpoints = {each.name: each for each in ENDPOINTS if each.body is not None}
+    assert EXAMPLES.keys() == endpoints.keys()
+    compile_policies(bandit)
+    with served(Writer(SqliteStore(tmp_path / "log.db"), bandit)) as web:
+        for name, example in EXAMPLES.items():
+            each = endpoints[name]
+            answer = web.request(each.method, each.path.replace("{id}", "c9"), json=example)
+            assert answer.status_code in each.answers, (name, answer.text)
+            if each.batch:
+                assert {item["status"] for item in answer.json()} <= {200, 201}, name
 
 
 @pytest.mark.slow

@@ -649,6 +649,24 @@ async def _not_found(request: Request, wrong: Exception) -> Response:
     return response
 
 
+_USER = {"age": 31, "visits": 2, "country": "de"}
+
+EXAMPLES: dict[str, Any] = {
+    "put_arms": {"arms": [{"arm": "a17", "features": {"price": 2.5}}, {"arm": "b4", "features": {"price": 1.0}}]},
+    "put_arm": {"features": {"price": 3.0}, "from": "2020-12-01T00:00:00Z"},
+    "decide": {"event_id": "visit-1", "user": _USER, "user_key": "visitor-7", "candidates": ["a17", "b4"]},
+    "decide_batch": [{"event_id": "visit-2", "user": _USER}, {"event_id": "visit-3", "user": _USER}],
+    "reward": {"event_id": "visit-1", "reward": 1},
+    "reward_batch": [{"event_id": "visit-2", "reward": 1}, {"event_id": "visit-3", "reward": 0}],
+    "correct": {"correction_id": "refund-5", "event_id": "visit-1", "reward": None},
+    "erase": {"user_key": "visitor-7"},
+    "put_controls": {"pause": None, "arms": {"a17": {"most": 0.3}, "b4": {"least": 0.1}}},
+    "promote": {"policy": "live"},
+    "retire_arms": {"arms": ["a17"]},
+}
+"""Bodies of requests by their endpoints, in an order in which they can be sent to the bandit of the README."""
+
+
 @cache
 def document() -> bytes:
     """Return the description of the API (OpenAPI) as JSON."""
@@ -689,7 +707,8 @@ def _operation(each: Endpoint, path: str) -> dict[str, Any]:
         schema = _schema(each.body)
         if each.batch:  # items of another form are refused alone
             schema = {"type": "array", "items": {"anyOf": [schema, {}]}, "minItems": 1, "maxItems": MOST}
-        operation["requestBody"] = {"required": each.required, "content": {"application/json": {"schema": schema}}}
+        content = {"application/json": {"schema": schema, "example": EXAMPLES[each.name]}}
+        operation["requestBody"] = {"required": each.required, "content": content}
         problems |= {400, 413, 422}
     operation["responses"] = {
         **{str(status): _answer(answer, each.batch) for status, answer in each.answers.items()},

@@ -78,14 +78,15 @@ def verify(store: Store, progress: Callable[[int], None] = lambda rows: None) ->
 
 def _erased(store: Store) -> list[tuple[int, int]]:
     """Return the versions, from one to before another, at which models had learned what was erased since."""
-    open_: list[Erasing] = []
+    open_: list[tuple[int, Erasing]] = []
     erased: list[tuple[int, int]] = []
     for row in store.rows(0, None, [ERASING, RELEARNED]):
         if isinstance(row.content, Erasing):
-            open_.append(row.content)
+            open_.append((row.number, row.content))
         elif isinstance(row.content, Relearned):
-            erased += [(each.since, row.number) for each in open_]
-            open_ = []
+            upto = row.content.upto
+            erased += [(each.since, row.number) for number, each in open_ if number <= upto]
+            open_ = [each for each in open_ if each[0] > upto]
     return erased
 
 

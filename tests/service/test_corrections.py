@@ -248,3 +248,29 @@ def test_a_log_is_not_rotated_before_its_corrections_are_learned(tmp_path: Path)
     assert isinstance(outcome, Refused)
     assert "learned in the log before" in outcome.detail
     assert outcome_of(again, Decide({"age": 0.0, "country": "de"}, event_id="new")).status == 201
+
+
+@MODES
+def test_what_comes_while_the_log_is_learned_again_waits_for_the_next_time(
+    tmp_path: Path, content: dict[str, Any]
+) -> None:
+    service = played(tmp_path / "log", content, {})
+    other = writer(tmp_path / "log", content, clock=service.clock)
+    assert erase(service, "user 3") == 10
+    service.relearn()
+    assert erase(other, "user 4") == 10
+    ask(other, Correct("e5", 0.5))
+    service.serve([])
+    assert service.state.pending, "the later ones"
+    for i in range(10):
+        decide(service, f"between{i}", user_key="x")
+    same_everywhere(service)
+    relearn(service)
+    for i in range(10):
+        decide(service, f"later{i}", user_key="x")
+    same_everywhere(service)
+    rows = [row for row in service.store.rows(0) if isinstance(row.content, Decision)]
+    assert {row.content.key for row in rows} & {"user 3", "user 4"} == set()  # type: ignore[union-attr]
+    assert service.state.policies["live"].rounds == 80
+    other.state.apply(other.store.rows(other.state.row), other.store)
+    assert models(other) == models(service)

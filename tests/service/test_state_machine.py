@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from hybandits.service.commands import Answer, Decide, GiveReward, Promote, Retire
+from hybandits.service.commands import Answer, Correct, Decide, GiveReward, Promote, Retire
 from hybandits.service.log import encode_ids
 from hybandits.service.model_state import ModelState
 from hybandits.service.rotate import contradiction, rotate
@@ -38,10 +38,15 @@ class Known:
     rewarded: int = 0
     late: bool = False
     closed: int | None = None
+    corrections: list[float | None] = field(default_factory=list)
+    is_final: bool = False
+    """It was learned in a log that has ended."""
 
     @property
     def value(self) -> float:
         """The reward that is learned when the decision closes."""
+        if self.corrections:
+            return self.corrections[-1] or 0.0
         return 0.0 if self.late or self.reward is None else self.reward
 
 
@@ -151,6 +156,23 @@ class Service(RuleBasedStateMachine):
         assert isinstance(decided, Answer)
         self.plain.events[event] = Known(self.clock.now, None, decided.body, value, self.clock.now)
 
+    @rule(event=EVENTS, value=st.sampled_from([0.0, 1.0, None]))
+    def correct(self, event: str, value: float | None) -> None:
+        self.corrected = getattr(self, "corrected", 0) + 1
+        command = Correct(event, value, correction_id=f"correction {self.corrected}")
+        outcome, known = outcome_of(self.service, command), self.plain.events.get(event)
+        if known is None:
+            assert outcome.status == 404
+        elif known.is_final or (known.reward is None and not self.windowed):
+            assert outcome.status == 409
+        else:
+            assert outcome.status == 201
+            assert outcome_of(self.service, command).status == 200
+            known.corrections.append(value)
+            if self.service.state.pending:
+                self.service.relearn()
+                self.service.serve([])
+
     @rule(name=st.sampled_from(["live", "even", "nobody"]))
     def promote(self, name: str) -> None:
         assert outcome_of(self.service, Promote(name)).status == (404 if name == "nobody" else 200)
@@ -201,6 +223,8 @@ class Service(RuleBasedStateMachine):
         assert self.service.state.summary == summary
         self.plain.left_behind += [known for event, known in self.plain.events.items() if event not in copied]
         self.plain.events, self.plain.copied = copied, len(copied)
+        for known in copied.values():
+            known.is_final |= known.closed is not None if self.windowed else known.reward is not None
 
     # -------------------------------------------------------------- what must hold
 
@@ -216,7 +240,9 @@ class Service(RuleBasedStateMachine):
                 known.closed = known.closed or self.clock.now
             expected = len(closed), sum(known.value for known in closed)
         else:
-            given = [known.reward for known in events if known.reward is not None]
+            rewarded = [known for known in events if known.reward is not None]
+            values = [known.corrections[-1] if known.corrections else known.reward for known in rewarded]
+            given = [value for value in values if value is not None]
             expected = len(given), sum(given)
         assert (self.service.state.summary.reward.n, self.service.state.summary.reward.total) == expected
         assert self.service.state.policies["live"].rounds == expected[0]
