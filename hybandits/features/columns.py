@@ -183,6 +183,11 @@ class Number:
         return [name, f"{name}=missing"] if self.missing == COLUMN else [name]
 
     @property
+    def crossed(self) -> int:
+        """The number of straight columns, from the first, that are multiplied with those of other features."""
+        return 1
+
+    @property
     def curves(self) -> int:
         """The number of columns of the curve, which follow the straight ones."""
         return len(self.matrix[0]) if self.knots else 0
@@ -313,6 +318,11 @@ class Category:
         for word in self._further:
             words.append(word if word not in words else f"({word})")
         return [f"{name}={word}" for word in words]
+
+    @property
+    def crossed(self) -> int:
+        """The number of columns, from the first, that are multiplied with those of other features."""
+        return len(self.values or ())
 
     @property
     def _further(self) -> list[str]:
@@ -451,7 +461,12 @@ class Vector:
 
     def labels(self, name: str) -> list[str]:
         """Return the names of the columns."""
-        return [f"{name}[{i}]" for i in range(self.size or 0)]
+        return [f"{name}[{i}]" for i in range(self.crossed)]
+
+    @property
+    def crossed(self) -> int:
+        """The number of columns, from the first, that are multiplied with those of other features: all."""
+        return self.size or 0
 
     def fill(self, words: str, values: Sequence[Any], out: FloatArray, note: Note) -> None:
         """Write the columns for these values into the zeros of `out`."""

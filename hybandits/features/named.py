@@ -84,6 +84,7 @@ class _Side:
                 raise ValueError(f"two columns of the {what} features could be called {name!r}: rename a feature")
         self.layout: list[tuple[str, str, Feature, slice]] = []
         self.parts: dict[str, list[Part]] = {}
+        self.crossed: dict[str, Part] = {}
         self.bare = [CONSTANT] * constant
         if not self.complete:
             return
@@ -93,9 +94,9 @@ class _Side:
             self.bare += labels + curves
             self.layout.append((name, f"{what} feature {name!r}", feature, slice(start, len(self.bare))))
             words = f"{what}.{name}"
-            self.parts[name] = [Part(words, what, first + start, tuple(f"{what}.{label}" for label in labels))] * bool(
-                labels
-            )
+            full = tuple(f"{what}.{label}" for label in labels)
+            self.parts[name] = [Part(words, what, first + start, full)] * bool(full)
+            self.crossed[name] = Part(words, what, first + start, full[: feature.crossed])
             if curves:
                 at = first + start + len(labels)
                 self.parts[name].append(
@@ -235,7 +236,7 @@ class Features:
     >>> users = [{"age": 31, "country": "de"}, {"age": 52, "country": "fr"}]
     >>> features = Features(user=users, arm={"topic": ["news", "sport"]}).learn(users)
     >>> features
-    Features(user=['age', 'country'], arm=['topic']): d1=16, d2=5
+    Features(user=['age', 'country'], arm=['topic']): d1=10, d2=5
     >>> features.names_z
     ['constant', 'user.age', 'user.country=de', 'user.country=fr', 'user.country=other']
     >>> policy = HyIDS(d1=features.d1, d2=features.d2, seed=0)
@@ -333,27 +334,30 @@ class Features:
             self.families, self.groups = (in_x, in_z), (x_groups, z_groups)
         self.d1, self.d2 = self._x.width, self._z.width
 
-    def _parts(self, word: str, sides: Sequence[_Side], argument: str) -> list[Part]:
-        """The parts of a feature that an argument names, as "age" or "user.age"."""
-        found = [side for side in sides for name in side.features if word in (name, f"{side.what}.{name}")]
+    def _found(self, word: str, sides: Sequence[_Side], argument: str) -> tuple[_Side, str]:
+        """The side and name of a feature that an argument names, as "age" or "user.age"."""
+        found = [(side, name) for side in sides for name in side.features if word in (name, f"{side.what}.{name}")]
         known = [name for side in sides for name in side.features]
         if not found:
             near = checks.nearest(word, known)
             raise ValueError(f"{argument} names {word!r}{near}, which is none of its features {checks.short(known)}")
         if len(found) > 1:
-            both = " or ".join(f"{side.what}.{word}" for side in found)
+            both = " or ".join(f"{side.what}.{name}" for side, name in found)
             raise ValueError(f"{argument} names {word!r}, which is a feature of several sides: write {both}")
-        name = word.removeprefix(f"{found[0].what}.") if word not in found[0].features else word
-        return found[0].parts[name]
+        return found[0]
+
+    def _own_parts(self) -> list[Part]:
+        """The parts of the features that `own` names."""
+        found = [self._found(word, self._sides, "own") for word in self.own or () if word != "1"]
+        return [part for side, name in found for part in side.parts[name]]
 
     def _chosen_x(self) -> tuple[list[Family], dict[Family, int]]:
         """The families of x, and the columns that are shared by the products of those that are hashed."""
         mains = [Family(ONE, part) for side in (self._arm, self._pair) for part in self._present(side)]
         if self.own is not None:  # what users have in common cancels, but explains rewards
-            named = {name for word in self.own if word != "1" for name in self._parts(word, self._sides, "own")}
-            mains += [Family(part, ONE) for part in self._present(self._user) if part not in named]
-        pairs = [(user, other) for users, others in self._pairs() for user in users for other in others]
-        straight = [Family(user, other) for user, other in pairs if not (user.curved or other.curved)]
+            own = self._own_parts()
+            mains += [Family(part, ONE) for part in self._present(self._user) if part not in own]
+        straight = [Family(user, other) for user, other in self._pairs() if user.labels and other.labels]
         chosen = [Family(ONE, ONE), *mains]
         left = self.limit - sum(family.size for family in chosen)
         if left < 0:
@@ -386,11 +390,11 @@ class Features:
             p for name, parts in side.parts.items() if "same" not in idle.get(f"{side.what}.{name}", "") for p in parts
         ]
 
-    def _pairs(self) -> list[tuple[list[Part], list[Part]]]:
-        """The parts of the two features of every interaction."""
+    def _pairs(self) -> list[tuple[Part, Part]]:
+        """The columns of the two features of every interaction."""
         if self.interactions is None:
             users, arms = (
-                [side.parts[name] for name in side.parts if f"{side.what}.{name}" not in self.idle]
+                [part for name, part in side.crossed.items() if f"{side.what}.{name}" not in self.idle]
                 for side in (self._user, self._arm)
             )
             return [(user, arm) for arm in arms for user in users]
@@ -401,9 +405,9 @@ class Features:
             sides = [(side, other) for side, other in (each, each[::-1]) if self._is_of_user(side, other)]
             if not sides:
                 raise ValueError(f"interactions has {each!r}: name one feature of the user and one of an arm or a pair")
-            user, other = sides[0]
-            candidate = self._parts(other, (self._arm, self._pair), "interactions")
-            pairs.append((self._parts(user, (self._user,), "interactions"), candidate))
+            user, name = self._found(sides[0][0], (self._user,), "interactions")
+            candidate, other = self._found(sides[0][1], (self._arm, self._pair), "interactions")
+            pairs.append((user.crossed[name], candidate.crossed[other]))
         return pairs
 
     def _is_of_user(self, word: str, other: str) -> bool:
@@ -414,10 +418,7 @@ class Features:
 
     def _chosen_z(self, d1: int) -> list[Family]:
         """The families of z: the constant, then features from the smallest as long as a block is small enough."""
-        if self.own is None:
-            parts = self._present(self._user)
-        else:
-            parts = [part for word in self.own if word != "1" for part in self._parts(word, self._sides, "own")]
+        parts = self._present(self._user) if self.own is None else self._own_parts()
         families = [Family(part, ONE) if part.side == "user" else Family(ONE, part) for part in parts]
         chosen = [Family(ONE, ONE)]
         left = BLOCK // d1 - 1
