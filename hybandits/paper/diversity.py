@@ -95,16 +95,17 @@ def cross_growths(results: Results) -> list[CrossGrowth]:
     return growths
 
 
+ROOT = "the square root with which, by the paper, the cross blocks B_i grow is that of a LinUCB that never learns"
+"""The finding to be confirmed or refuted."""
+
+
 class Root(NamedTuple):
     """The answer on `ROOT`, in a word, and the reasons: a clause, and a sentence on HyLinUCB."""
 
     word: str
     reason: str
     others: str
-
-
-ROOT = "the square root with which, by the paper, the cross blocks B_i grow is that of a LinUCB that never learns"
-"""The finding to be confirmed or refuted."""
+    finding: str = ROOT
 
 
 def judge_the_root(growths: Sequence[CrossGrowth]) -> Root | None:

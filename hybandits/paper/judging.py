@@ -155,13 +155,6 @@ class JudgedOutcome:
         problem = self.problem(policy, arms)
         return math.inf if problem is None else theorems.burn_in(DISJOINT if policy == DISJOINT else "LinUCB", problem)
 
-    def lemma_bound(self, policy: str, arms: int) -> FloatArray | None:
-        """The lemma's bound on sigma_max(Z_t) with the measured pulls, (runs, probes); None if there is none."""
-        problem, design, ridge = self.problem(policy, arms), self.design(policy, arms), self.experiment.design_ridge
-        if problem is None or design is None or design.pulls is None or policy == DISJOINT or ridge is None:
-            return None
-        return theorems.coupling_bound(design.pulls, problem, ridge=ridge)
-
     def late(self, t: FloatArray, share: float = 0.5) -> NDArray[np.bool_]:
         """Select the rounds in the last half, or in the last `share`."""
         late: NDArray[np.bool_] = t >= (1 - share) * self.horizon
@@ -732,26 +725,13 @@ def _late(judged: JudgedOutcome, t: FloatArray) -> NDArray[np.bool_]:
     return judged.late(t, share)
 
 
-def _from_when_on(t: FloatArray, true: Any) -> str:
-    """The probe from which on something is always true, in words."""
-    for_good = np.flip(np.logical_and.accumulate(np.flip(true)))
-    return f"from t = {number(float(t[for_good][0]))} on" if for_good.any() else "never"
-
-
 def _describe_burn_in(judged: JudgedOutcome, case: _Case) -> Finding:
-    """The burn-in as printed, and the proof's own inequality with the pulls that were measured."""
-    t, pulls, ridge = case.design.t, case.design.pulls, judged.experiment.design_ridge
+    """The burn-in as printed, with the diversity and the ridge that it rests on."""
+    ridge = judged.experiment.design_ridge
     ridge = judged.ridge(case.policy, case.arms) if ridge is None else ridge
     rho = judged.rho(case.policy, case.arms)
     value = _against_burn_in(judged, case.policy, judged.burn_in(case.policy, case.arms))
     value += f"; rho = {number(rho)}, ridge {ridge:g}, and the proof asks for at least 1/rho = {number(1 / rho)}"
-    bound, problem = judged.lemma_bound(case.policy, case.arms), judged.problem(case.policy, case.arms)
-    if bound is not None and pulls is not None and problem is not None:
-        least = theorems.eigenvalue_burn_in(problem)
-        pulled = _from_when_on(t, (pulls >= least).all(axis=(0, 2)))
-        below = _from_when_on(t, (bound <= COUPLING_LIMIT).all(axis=0))
-        value += f"; every arm has T_m = {number(least)} pulls {pulled}, and the proof's bound on Z, with the pulls "
-        value += f"measured, is at most 1/2 {below}; at T it is {number(float(bound[:, -1].max()))}"
     return Finding(f"{case.name}: burn-in", value).informing()
 
 

@@ -38,10 +38,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
-
 from hybandits.foundation import checks
-from hybandits.foundation.checks import FloatArray
 
 Policy = Literal["LinUCB", "HyLinUCB", "DisLinUCB"]
 
@@ -133,32 +130,6 @@ def burn_in(policy: Policy, problem: Problem) -> float:
     if policy == "DisLinUCB":
         return max(rows * problem.logarithm, least)
     return max(rows, 4 * least) * problem.arms**2 * problem.logarithm
-
-
-def coupling_bound(pulls: FloatArray, problem: Problem, *, ridge: float) -> FloatArray:
-    """The key lemma's bound on sigma_max(Z_t) after t = sum_i tau_i rounds, tau_i of which went to arm i.
-
-    sum_i sqrt(8 tau_i log((d1 + d2) K/delta)) / sqrt(rho t/2) / sqrt(rho tau_i/2, or lambda if tau_i < T_m)
-
-    It is the proof's own inequality, before tau_i < T_m is put at T_m. Once every arm has T_m pulls, it is
-    4 K sqrt(2 log((d1 + d2) K/delta)) / (rho sqrt t): at most 1/2 from t = 128/rho^2 K^2 log((d1 + d2) K/delta) on,
-    without the 4 T_m of T_o and without lambda >= 1/rho.
-
-    `pulls` are the tau_i, of shape (.., K), and `ridge` is lambda. The bound, of shape (..), is infinite where t < T_m,
-    since nothing is known of V_t yet.
-
-    Examples
-    --------
-    >>> problem = Problem(d1=1, d2=1, arms=2, horizon=100_000, rho=0.5, delta=0.1)
-    >>> coupling_bound(np.array([[100, 100], [50_000, 50_000]]), problem, ridge=2.0).round(3)
-    array([  inf, 0.137])
-    """
-    pulls = np.asarray(pulls, dtype=float)
-    rho, least, t = problem.rho, eigenvalue_burn_in(problem), pulls.sum(axis=-1)
-    own = np.where(pulls >= least, rho * pulls / 2, checks.ridge(ridge))
-    terms = np.sqrt(8 * pulls * problem.logarithm / own).sum(axis=-1)
-    bound: FloatArray = np.where(t >= least, terms / np.sqrt(rho * np.maximum(t, 1.0) / 2), np.inf)
-    return bound
 
 
 def alpha(problem: Problem, *, ridge: float, bound: float = 1.0) -> float:

@@ -148,23 +148,19 @@ def shortened(results: Results) -> list[str]:
     """Lengths that fall short of the paper's, one phrase per experiment."""
     phrases = []
     for outcome in in_order(results):
-        e, setting = outcome.experiment, paper.setting_of(outcome.experiment.name)
-        family = None if e.protocol == "own" else paper.family_of(e.name)
+        e, family = outcome.experiment, paper.family_of(outcome.experiment.name)
         lengths: tuple[tuple[int, int, str], ...] = ()
         if e.log is not None:
             fitted = (int(e.log["train"]), paper.YAHOO_TRAIN, "rounds to fit on")
             lengths = ((e.horizon, paper.YAHOO_ROUNDS, "rounds"), fitted)[: 1 if "model_file" in e.log else 2]
-        elif family is not None:
-            (whole,) = (each for each in paper.FAMILIES[family].records(e.protocol) if each.name == e.name)
-            lengths = ((e.horizon, whole.horizon, "rounds"), (len(e.seeds), len(whole.seeds), "environments"))
-        elif setting is not None and e.protocol != "own":
+        elif e.protocol != "own" and (family or paper.setting_of(e.name)):
+            known = paper.records_of([family or e.name.removesuffix("-fresh")], [e.protocol])
+            whole = next(each for each in known if each.name == e.name.removesuffix("-fresh"))
             lengths = (
-                (e.horizon, setting.horizon, "rounds"),
-                (e.trials, setting.trials, "trials per environment"),
-                (len(e.seeds), setting.environments, "environments"),
-            )
-            if e.name != setting.name:  # fresh environments have one trial, and as many as were asked for
-                lengths = lengths[:1]
+                (e.horizon, whole.horizon, "rounds"),
+                (e.trials, whole.trials, "trials per environment"),
+                (len(e.seeds), len(whole.seeds), "environments"),
+            )[: 3 if e.name == whole.name else 1]  # of fresh environments there are as many as were asked for
         parts = [f"{have:,} of {full:,} {what}" for have, full, what in lengths if have < full]
         if parts:
             phrases.append(f"{family.capitalize() if family else name_of(e.name)}: {', '.join(parts)}")

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from hybandits.experiments.results import Results
 from hybandits.paper.claims import FAILS, HOLDS
 from hybandits.paper.diversity import (
-    ROOT,
     CrossGrowth,
     Moments,
     Root,
@@ -28,8 +27,6 @@ class DiversityFindings(NamedTuple):
     """Sentences and tables of the section on diversity beside its figures; empty where nothing was run."""
 
     root: Root | None
-    finding: str
-    """The finding that `root` answers."""
     growth: Table | None
     ridges: str
     assumption: str
@@ -41,7 +38,6 @@ def diversity_findings(results: Results) -> DiversityFindings:
     growths, rows = cross_growths(results), moments(results)
     return DiversityFindings(
         judge_the_root(growths),
-        ROOT,
         growth_table(growths) if growths else None,
         describe_ridges(results),
         describe_moments(rows) if rows else "",

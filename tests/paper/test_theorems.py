@@ -15,7 +15,6 @@ from hybandits.paper.theorems import (
     Problem,
     alpha,
     burn_in,
-    coupling_bound,
     eigenvalue_burn_in,
     gamma,
     regret_bound,
@@ -60,27 +59,6 @@ def test_burn_ins_by_hand() -> None:
     for policy in ("LinUCB", "HyLinUCB"):
         assert burn_in(policy, problem()) == pytest.approx(4 * least * 100 * 9.210340, rel=1e-6)
     assert burn_in("DisLinUCB", problem()) == pytest.approx(12_800 * 9.210340, rel=1e-6)
-
-
-def test_the_bound_on_the_coupling_by_hand() -> None:
-    small = Problem(d1=2, d2=2, arms=2, horizon=100_000, rho=0.5, delta=0.1)
-    least = eigenvalue_burn_in(small)  # 69.3 log 1.6e7
-    logarithm = math.log(4 * 2 / 0.1)
-    assert 1150 < least < 1151
-    pulls = np.array([[100, 1000], [2000, 100], [2000, 6000]])
-    bound = coupling_bound(pulls, small, ridge=4.0)
-    assert bound[0] == math.inf, "t < T_m"
-    both = math.sqrt(8 * 2000 * logarithm / 500) + math.sqrt(8 * 100 * logarithm / 4)
-    assert bound[1] == pytest.approx(both / math.sqrt(0.25 * 2100))
-    assert bound[2] == pytest.approx(4 * 2 * math.sqrt(2 * logarithm) / (0.5 * math.sqrt(8000)))
-
-
-def test_with_pulled_arms_the_coupling_is_bounded_before_the_burn_in() -> None:
-    """At 128/rho^2 K^2 log((d1 + d2) K/delta) the bound is 1/2: the 4 T_m of T_o is for arms with few pulls."""
-    start = 128 / 0.25 * 9 * math.log(4 * 3 / 0.1)
-    small = Problem(d1=2, d2=2, arms=3, horizon=10**6, rho=0.5, delta=0.1)
-    assert coupling_bound(np.full(3, start / 3), small, ridge=4.0) == pytest.approx(0.5)
-    assert start < burn_in("LinUCB", small)
 
 
 def test_the_other_branch_of_each_burn_in() -> None:

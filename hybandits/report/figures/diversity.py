@@ -13,12 +13,11 @@ from hybandits.experiments.results import Design, Outcome
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper.diversity import Coverage
 from hybandits.paper.judging import DISJOINT, JudgedOutcome, mean_cross_moment
-from hybandits.paper.settings import UNIFORM
 from hybandits.paper.structured import COMPARED, Structured
 from hybandits.paper.theorems import COUPLING_LIMIT
 from hybandits.report import cases
 from hybandits.report.figures.looks import BAND, Curve, Figure, Plot, Style, label_axes, make_logarithmic
-from hybandits.report.figures.regret import few_policies_figure, lines_and_bands
+from hybandits.report.figures.regret import lines_and_bands
 
 MIDDLE, MOST, WHOLE = "median or mean", "5 to 95 %", "lowest to highest"
 _FAN = "Over all arms and runs: lowest to highest (light band), 5 to 95 % (dark), median (line)."
@@ -27,17 +26,12 @@ _ROUNDS, _PULLS = "rounds played, t", "pulls of the arm"
 
 
 def diversity_figures(outcome: Outcome) -> Iterator[Figure]:
-    """The figures of the design matrix, as far as it was measured, and the growth of the regret."""
+    """The figures of the design matrix, as far as it was measured."""
     designs = {name: design for name in outcome.policies if (design := outcome.design(name)) is not None}
     for name, design in designs.items():
         yield (_own_matrices if name == DISJOINT else _blocks)(outcome, name, design)
     if sharing := {name: design for name, design in designs.items() if name != DISJOINT}:
         yield _coupling(outcome, sharing)
-    caption = f"{lines_and_bands(outcome)} The dotted line has the slope of √t."
-    yield few_policies_figure(
-        outcome, outcome.policies, "diversity", "Regret in the diversity experiment", caption, name="regret",
-        logarithmic=True, slope="slope of √t",
-    )  # fmt: skip
 
 
 def _fan(design: Design, measure: str, *, logarithmic: bool = False) -> tuple[FloatArray, FloatArray]:
@@ -190,12 +184,6 @@ def _draw_row(
         for axes, values in ((coupling, design.z_norm), (cross, size)):
             _draw_runs(plot, axes, name, design.t, values, plot.styles[name], order=order)
     coupling.axhline(COUPLING_LIMIT, color=plot.ink, linewidth=1.1, linestyle=_DASHED, label="1/2, the lemma's promise")
-    bound = judged.lemma_bound(UNIFORM, arms) if UNIFORM in designs else None
-    if bound is not None:
-        known = np.isfinite(bound).all(axis=0)
-        rounds, mean, label = designs[UNIFORM].t[known], bound.mean(axis=0)[known], "the proof's bound, uniform choice"
-        coupling.plot(rounds, mean, color=plot.ink, linewidth=1.6, linestyle=(0, (1, 1)), label=label)
-        plot.record(coupling, label, rounds, {"bound": mean})
     starts = [start for n in designs if n != DISJOINT and math.isfinite(start := judged.burn_in(n, arms))]
     for axes in (coupling, cross):
         if starts:

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from hybandits.experiments.results import Outcome
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import YAHOO_NAMES
-from hybandits.paper.published_numbers import READ_OUT_ERRORS, published
+from hybandits.paper.published_numbers import published
 from hybandits.report import cases
 from hybandits.report.cases import ASIDE, BEST, REPRODUCED, SYNTHETIC
-from hybandits.report.figures.looks import Curve, Figure, Plot, Section, label_axes, make_logarithmic, put_title
+from hybandits.report.figures.looks import Curve, Figure, Plot, label_axes, make_logarithmic, put_title
 
 PANELS = {"setting-1": "(a)", "setting-2": "(b)", "setting-3": "(c)"}
 _ROUNDS, _REGRET, _BEYOND = "rounds played, t", "cumulative regret", "regret minus HyLinUCB's"
@@ -89,77 +89,27 @@ def _draw_relative(plot: Plot, axes: Axes, outcome: Outcome, names: Sequence[str
     label_axes(axes, _ROUNDS, _BEYOND, below=True)
 
 
-def _ratios(outcomes: Sequence[Outcome], names: Sequence[str]) -> dict[str, dict[str, FloatArray]]:
-    """Our mean divided by the last published read-out, its least and its largest value, by case and policy."""
-    ratios: dict[str, dict[str, FloatArray]] = {}
-    for outcome in outcomes:
-        e = outcome.experiment
-        error = READ_OUT_ERRORS[e.name]
-        for name, arms in ((name, arms) for arms in outcome.arms for name in cases.present_in(outcome, names)):
-            known = {t: value for t, value in published(e.name, name, arms).items() if t in e.points}
-            if known:
-                at = max(known)
-                mean = float(outcome.regret(name, arms)[:, e.points.index(at)].mean())
-                case = f"K = {arms}" if cases.many_arms(outcome) else f"t = {at:,}"
-                case = f"{cases.name_of(e.name).removeprefix('Setting ')}, {case}"
-                possible = np.array([known[at], known[at] + error, max(known[at] - error, 1.0)])
-                ratios.setdefault(case, {})[name] = mean / possible
-    return ratios
-
-
-def _draw_ratios(plot: Plot, axes: Axes, outcomes: Sequence[Outcome], names: Sequence[str]) -> None:
-    """Draw our mean divided by the last published read-out, one row per case."""
-    axes.set_title("(d) our regret at T divided by the published")
-    rows = _ratios(outcomes, names)
-    if not rows:
-        axes.set_axis_off()
-        axes.text(0.5, 0.5, "no published read-out at these rounds", ha="center", transform=axes.transAxes)
-        return
-    for place, (case, entries) in enumerate(rows.items()):
-        for name, (ratio, low, high) in entries.items():
-            style = plot.styles[name]
-            y = place + 0.2 * (names.index(name) - (len(names) - 1) / 2)
-            axes.plot([low, high], [y, y], color=style.colour, linewidth=3, alpha=0.35, zorder=2)
-            axes.plot([ratio], [y], color=style.colour, marker=style.marker)
-            plot.record(axes, name, [case], {"ratio": [ratio], "ratio, lowest": [low], "ratio, highest": [high]})
-    axes.set_yticks(range(len(rows)), list(rows), fontsize=9)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.grid(axis="y", visible=False)
-    axes.axvline(1, color=plot.ink, linewidth=0.9, zorder=1)
-    axes.set(xlabel="ratio (1: the same)", ylabel="setting")
-    ratios = [1.0, *(ratio for entries in rows.values() for ratio, *_ in entries.values())]
-    if max(ratios) / min(ratios) > 4:
-        axes.set_xlim(min(ratios) / 1.6, max(ratios) * 1.6)
-        make_logarithmic(axes, only_x=True)
-    else:
-        margin = max(0.1, 1.25 * (max(ratios) - 1), 1.25 * (1 - min(ratios)))
-        axes.set_xlim(1 - margin, 1 + margin)
-
-
 # ------------------------------------------------------------------ figures
 
 
 def panels_figure(outcomes: Mapping[str, Outcome], protocol: str) -> Figure:
-    """The published figure reproduced: settings 1 to 3, and Yahoo's click log or else the ratios to the read-outs."""
+    """The published figure reproduced: settings 1 to 3, and Yahoo's click log if it was played."""
     settings = [outcomes[name] for name in PANELS if name in outcomes]
     logs = (outcomes[name] for name in YAHOO_NAMES if name in outcomes)
     clicks = next((outcome for outcome in logs if cases.rivals(outcome) and not cases.is_synthetic(outcome)), None)
     plotted = [name for name in cases.rivals(clicks) if name in REPRODUCED] if clicks else []
-    names = [name for name in REPRODUCED if any(name in outcome.policies for outcome in settings)]
     final = [final_values(outcome, cases.present_in(outcome, REPRODUCED)) for outcome in settings]
-    markers = "Edged markers: the published figure, read off its pixels."
-    if protocol != "released":
-        markers = "The published figure belongs to the released protocol"
-        markers += "." if clicks else " and appears here in panel (d) only."
     if clicks is not None:
         final.append(final_values(clicks, plotted, beyond=True))
         fourth = f"(d): regret minus HyLinUCB's, {cases.runs_in_words(clicks)}."
     else:
         fourth = (
             "The published fourth panel shows a Yahoo! click log that may not be passed on (hybandits reproduce yahoo "
-            "runs that experiment). In its place, panel (d) divides our mean regret at T by the published one; its "
-            "bars show the ratio if the read-out is off by the error of its panel."
+            "runs that experiment)."
         )
+    markers = "Edged markers: the published figure, read off its pixels."
+    if protocol != "released":
+        markers = "The published figure belongs to the released protocol."
 
     def draw(plot: Plot) -> None:
         for axes, (name, letter) in zip(plot.axes, PANELS.items(), strict=False):
@@ -171,17 +121,15 @@ def panels_figure(outcomes: Mapping[str, Outcome], protocol: str) -> Figure:
             plot.draw_curves(axes, {n: curve_of(outcome, n) for n in policies}, read_outs(outcome, policies))
             label_regret(axes, outcome)
             put_title(axes, f"{letter} {cases.shape_of(outcome)}")
-        if clicks is None:
-            _draw_ratios(plot, plot.axes[3], settings, names)
-        else:
+        if clicks is not None:
             _draw_relative(plot, plot.axes[3], clicks, plotted)
             put_title(plot.axes[3], f"(d) {cases.shape_of(clicks)}")
 
     return Figure(
-        name="panels", protocol=protocol, section="panels", draw=draw, rows=2, columns=2,
-        title=f"The published figure reproduced, {cases.under(protocol)}",
+        name="panels", protocol=protocol, section="panels", draw=draw, rows=2 if clicks else 1,
+        columns=2 if clicks else 3, title=f"The published figure reproduced, {cases.under(protocol)}",
         caption=f"{lines_and_bands(settings[0])} {markers} {fourth}",
-        alt=f"Four panels. {'; '.join(final)}.",
+        alt=f"{'Four' if clicks else 'Three'} panels. {'; '.join(final)}.",
     )  # fmt: skip
 
 
@@ -235,28 +183,6 @@ def setting_figure(outcome: Outcome) -> Figure:
     )  # fmt: skip
 
 
-def few_policies_figure(
-    outcome: Outcome, names: Sequence[str], section: Section, title: str, caption: str, *, name: str = "",
-    logarithmic: bool = False, slope: str = "",
-) -> Figure:  # fmt: skip
-    """Some policies on one pair of axes; `slope` labels a line with the slope of √t."""
-    e = outcome.experiment
-
-    def draw(plot: Plot) -> None:
-        (axes,) = plot.axes
-        curves = {name: curve_of(outcome, name) for name in names}
-        plot.draw_curves(axes, curves, logarithmic=logarithmic)
-        if slope:
-            plot.slope_under(axes, curves, 0.5, slope)
-        label_regret(axes, outcome, logarithmic=logarithmic)
-        put_title(axes, cases.shape_of(outcome))
-
-    return Figure(
-        name=f"{e.name}-{name or section}", protocol=e.protocol, section=section, draw=draw, caption=caption,
-        title=f"{title}, {cases.under(e.protocol)}", alt=f"Line chart. {final_values(outcome, names)}.",
-    )  # fmt: skip
-
-
 def beyond_names(outcome: Outcome) -> list[str]:
     """The policies that are not in the paper."""
     return [name for name in outcome.policies if name not in (*REPRODUCED, *ASIDE)]
@@ -264,13 +190,24 @@ def beyond_names(outcome: Outcome) -> list[str]:
 
 def beyond_figure(outcome: Outcome) -> Figure:
     """Policies that are not in the paper, beside the best of those that are."""
-    arms = outcome.arms[-1]
+    e, arms = outcome.experiment, outcome.arms[-1]
     known = cases.present_in(outcome, (*REPRODUCED, *ASIDE))
     best = sorted(known, key=lambda name: float(outcome.final(name, arms).mean()))[:1]
+    names = [*best, *beyond_names(outcome)]
     beside = f"Of the published algorithms {best[0]} has the lowest regret at T with {arms} arms. " if best else ""
-    title = f"Beyond the paper, {cases.name_of(outcome.experiment.name)}"
-    caption = f"{beside}{lines_and_bands(outcome)} Both axes are logarithmic."
-    return few_policies_figure(outcome, [*best, *beyond_names(outcome)], "beyond", title, caption, logarithmic=True)
+
+    def draw(plot: Plot) -> None:
+        (axes,) = plot.axes
+        plot.draw_curves(axes, {name: curve_of(outcome, name) for name in names}, logarithmic=True)
+        label_regret(axes, outcome, logarithmic=True)
+        put_title(axes, cases.shape_of(outcome))
+
+    return Figure(
+        name=f"{e.name}-beyond", protocol=e.protocol, section="beyond", draw=draw,
+        title=f"Beyond the paper, {cases.name_of(e.name)}, {cases.under(e.protocol)}",
+        caption=f"{beside}{lines_and_bands(outcome)} Both axes are logarithmic.",
+        alt=f"Line chart. {final_values(outcome, names)}.",
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------ environments
