@@ -1,9 +1,10 @@
-"""Findings on diversity: the released experiment against a dense one, and what is said about fabricated results."""
+"""Findings on diversity: the experiments against dense runs, and what is said about fabricated results."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from hybandits import paper
-from hybandits.experiments.record import Unit
+from hybandits.experiments.record import Protocol, Unit
+from hybandits.experiments.results import Run
 from hybandits.experiments.runner import Job, run_unit
 from hybandits.paper.claims import FAILS, HOLDS
 from hybandits.paper.diversity import (
@@ -24,6 +26,7 @@ from hybandits.paper.diversity import (
     judge_the_root,
     moments,
 )
+from hybandits.simulation.worlds import Synthetic
 from tests.support.fabricated_outcomes import (
     DesignOf,
     as_results,
@@ -37,59 +40,101 @@ from tests.support.fabricated_outcomes import (
     three_runs,
 )
 
-# ------------------------------------------------------------------ the released code, redrawn
+# ------------------------------------------------------------------ dense runs
 
 D1, D2, ARMS, ROUNDS = 4, 3, 3, 120
+WHOLE, OWN = D1 + ARMS * D2, D1 + D2
 
 
-def dense_run(trial: int, learns: dict[str, list[str]]) -> dict[str, tuple[float, np.ndarray]]:
-    """Regret, and every arm's sum of x z' over the rows played, of the released code's three algorithms.
+@dataclass
+class Dense:
+    """An upper confidence bound algorithm with explicit matrices, as the paper writes it."""
 
-    `learns` has the algorithms whose rewards each of them learns, for the row that it played itself.
-    """
+    ridge: float
+    gamma: Callable[[float], float]
+    """Called with the rounds so far, or with the pulls of the arm where nothing is shared."""
+    disjoint: bool = False
+    regret: float = 0.0
+
+    def __post_init__(self) -> None:
+        size = ARMS * OWN if self.disjoint else WHOLE
+        self.m, self.u, self.count = self.ridge * np.eye(size), np.zeros(size), np.zeros(ARMS)
+        self.b = np.zeros((ARMS, D1, D2))
+
+    def embed(self, arm: int, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+        phi = np.zeros(len(self.u))
+        if self.disjoint:
+            phi[arm * OWN : (arm + 1) * OWN] = *x, *z
+        else:
+            phi[:D1], phi[D1 + arm * D2 : D1 + (arm + 1) * D2] = x, z
+        return phi
+
+    def play(self, x: np.ndarray, z: np.ndarray, means: np.ndarray) -> int:
+        inverse, scores = np.linalg.inv(self.m), []
+        for arm in range(ARMS):
+            phi = self.embed(arm, x[arm], z[arm])
+            gamma = self.gamma(self.count[arm] if self.disjoint else self.count.sum())
+            scores.append(phi @ inverse @ self.u + gamma * math.sqrt(phi @ inverse @ phi))
+        arm = int(np.argmax(scores))
+        self.regret += means.max() - means[arm]
+        self.b[arm] += np.outer(x[arm], z[arm])
+        return arm
+
+    def learn(self, arm: int, x: np.ndarray, z: np.ndarray, reward: float) -> None:
+        phi = self.embed(arm, x[arm], z[arm])
+        self.m += np.outer(phi, phi)
+        self.u += reward * phi
+        self.count[arm] += 1
+
+
+def check_against(dense: dict[str, Dense], runs: list[Run]) -> None:
+    for run in runs:
+        expected = dense[run.policy]
+        assert_allclose(run.regret[-1], expected.regret, rtol=1e-9, err_msg=run.policy)
+        assert run.design is not None
+        assert_allclose(run.design["sigma_max_b"][-1], np.linalg.norm(expected.b, 2, axis=(1, 2)), atol=1e-9)
+        assert_allclose(run.design["frobenius_b"][-1], np.linalg.norm(expected.b, axis=(1, 2)), atol=1e-9)
+
+
+def small_unit(name: str, protocol: Protocol) -> Unit:
+    """The trials 0 and 1 of a diversity experiment of the paper's size, made small."""
+    record = replace(
+        paper.experiment(name, protocol), d1=D1, d2=D2, arms=(ARMS,), horizon=ROUNDS, points=(ROUNDS,),
+        probes=(ROUNDS,), trials=2, trials_per_unit=0,
+    )  # fmt: skip
+    (unit,) = record.units()
+    return unit
+
+
+def released_run(trial: int, learns: dict[str, list[str]]) -> dict[str, Dense]:
+    """The released code, drawn again; `learns` has the algorithms whose rewards each learns, for its own row."""
     random = np.random.default_rng(46568961)
     theta = random.uniform(-1, 1, D1) / math.sqrt(D1)
     beta = np.array([random.uniform(-1, 1, D2) / math.sqrt(D2) for _ in range(ARMS)])
     contexts, noise = np.random.default_rng(trial), np.random.default_rng(trial + 478959)
-    names = ("HyLinUCB", "LinUCB", "DisLinUCB")
-    whole, own = D1 + ARMS * D2, D1 + D2
-    size = {"HyLinUCB": own, "LinUCB": whole, "DisLinUCB": own}
-    norm = {"HyLinUCB": math.sqrt(2), "LinUCB": math.sqrt(1 + ARMS), "DisLinUCB": math.sqrt(2)}
-    wide = {"HyLinUCB": whole, "LinUCB": whole, "DisLinUCB": ARMS * own}
-    m = {name: 0.1 * np.eye(wide[name]) for name in names}
-    u = {name: np.zeros(wide[name]) for name in names}
-    count = {name: np.zeros(ARMS) for name in names}
-    regret, b = dict.fromkeys(names, 0.0), {name: np.zeros((ARMS, D1, D2)) for name in names}
+
+    def anytime(norm: float, size: int) -> Callable[[float], float]:
+        return lambda t: (
+            math.sqrt(0.1 * norm) + 0.01 * math.sqrt(2 * math.log(1 / 0.01) + size * math.log(1 + 2 * t / (0.1 * size)))
+        )
+
+    dense = {
+        "HyLinUCB": Dense(0.1, anytime(2, OWN)),
+        "LinUCB": Dense(0.1, anytime(1 + ARMS, WHOLE)),
+        "DisLinUCB": Dense(0.1, anytime(2, OWN), disjoint=True),
+    }
     for _ in range(ROUNDS):
-        rows = [(contexts.uniform(-1, 1, D1) / math.sqrt(D1), contexts.uniform(-1, 1, D2) / math.sqrt(D2))
-                for _ in range(ARMS)]  # fmt: skip
-        means = [x @ theta + z @ beta[i] for i, (x, z) in enumerate(rows)]
-        played, embedded = {}, {}
-        for name in names:
-            scores = []
-            for i, (x, z) in enumerate(rows):
-                phi = np.zeros(wide[name])
-                if name == "DisLinUCB":
-                    phi[i * own : (i + 1) * own] = *x, *z
-                else:
-                    phi[:D1], phi[D1 + i * D2 : D1 + (i + 1) * D2] = x, z
-                t = count[name][i] if name == "DisLinUCB" else count[name].sum()
-                gamma = norm[name] * math.sqrt(0.1) + 0.01 * math.sqrt(
-                    2 * math.log(1 / 0.01) + size[name] * math.log(1 + 2 * t / (0.1 * size[name]))
-                )
-                inverse = np.linalg.inv(m[name])
-                scores.append((phi @ inverse @ u[name] + gamma * math.sqrt(phi @ inverse @ phi), i, phi))
-            _, played[name], embedded[name] = max(scores, key=lambda score: score[0])
-        rewards = {name: means[played[name]] + 0.01 * noise.standard_normal() for name in names}
-        for name in names:
-            i = played[name]
-            for other in learns[name]:
-                m[name] += np.outer(embedded[name], embedded[name])
-                u[name] += rewards[other] * embedded[name]
-                count[name][i] += 1
-            regret[name] += max(means) - means[i]
-            b[name][i] += np.outer(*rows[i])
-    return {name: (regret[name], b[name]) for name in names}
+        x, z = np.empty((ARMS, D1)), np.empty((ARMS, D2))
+        for arm in range(ARMS):
+            x[arm] = contexts.uniform(-1, 1, D1) / math.sqrt(D1)
+            z[arm] = contexts.uniform(-1, 1, D2) / math.sqrt(D2)
+        means = x @ theta + (z * beta).sum(axis=1)
+        played = {name: each.play(x, z, means) for name, each in dense.items()}
+        rewards = {name: means[arm] + 0.01 * noise.standard_normal() for name, arm in played.items()}
+        for name, others in learns.items():
+            for other in others:
+                dense[name].learn(played[name], x, z, rewards[other])
+    return dense
 
 
 DEFECT = {"HyLinUCB": ["HyLinUCB", "LinUCB", "DisLinUCB"], "LinUCB": [], "DisLinUCB": []}
@@ -99,17 +144,35 @@ DEFECT = {"HyLinUCB": ["HyLinUCB", "LinUCB", "DisLinUCB"], "LinUCB": [], "DisLin
     ("name", "learns"), [("diversity", DEFECT), ("diversity-updated", {name: [name] for name in DEFECT})]
 )
 def test_the_released_experiments_are_those_of_a_dense_run(name: str, learns: dict[str, list[str]]) -> None:
-    record = replace(
-        paper.experiment(name, "released"), d1=D1, d2=D2, arms=(ARMS,), horizon=ROUNDS, points=(ROUNDS,),
-        probes=(ROUNDS,), trials=2, trials_per_unit=0,
-    )  # fmt: skip
-    (unit,) = record.units()
-    for run in run_unit(Job(unit)):
-        regret, b = dense_run(run.trial, learns)[run.policy]
-        assert_allclose(run.regret[-1], regret, rtol=1e-9, err_msg=run.policy)
-        assert run.design is not None
-        assert_allclose(run.design["sigma_max_b"][-1], np.linalg.norm(b, 2, axis=(1, 2)), atol=1e-9)
-        assert_allclose(run.design["frobenius_b"][-1], np.linalg.norm(b, axis=(1, 2)), atol=1e-9)
+    runs = run_unit(Job(small_unit(name, "released")))
+    for trial in (0, 1):
+        check_against(released_run(trial, learns), [run for run in runs if run.trial == trial])
+
+
+def test_the_experiment_of_the_text_is_that_of_a_dense_run() -> None:
+    """Contexts are those of the world; ridges, coefficients and the noise's deviation are the text's."""
+    unit = small_unit("diversity", "written")
+    world, runs = unit.experiment.world(ARMS, unit.seed), run_unit(Job(unit))
+    assert isinstance(world, Synthetic)
+    theta, beta = world.parameters()
+    at_t, at_kt = math.log(ROUNDS / 0.01), math.log(ARMS * ROUNDS / 0.01)
+    hybrid = 2 * (math.sqrt(ARMS) + math.sqrt(2 * OWN * at_t))
+    for trial in (0, 1):
+        dense = {
+            "HyLinUCB": Dense(1.0, lambda t: hybrid),
+            paper.HYLINUCB_K: Dense(float(ARMS), lambda t: hybrid),
+            "LinUCB": Dense(1.0, lambda t: math.sqrt(ARMS) + math.sqrt(2 * WHOLE * at_t)),
+            "DisLinUCB": Dense(1.0, lambda t: 2 + math.sqrt(2 * OWN * at_kt), disjoint=True),
+        }
+        noise = world.noise_stream(trial)
+        for block in world.rounds(ROUNDS, trial):
+            for x, z in zip(block.rounds.x, block.rounds.z, strict=True):
+                assert max(*np.linalg.norm(x, axis=1), *np.linalg.norm(z, axis=1)) <= 1
+                means, drawn = x @ theta + (z * beta).sum(axis=1), 0.1 * noise.standard_normal()
+                for each in dense.values():
+                    arm = each.play(x, z, means)
+                    each.learn(arm, x, z, means[arm] + drawn)
+        check_against(dense, [run for run in runs if run.trial == trial])
 
 
 # ------------------------------------------------------------------ the square root
