@@ -119,7 +119,7 @@ CLAIMS: dict[str, Claim] = {
     "3": Claim(
         "Setting 3: order at every K, slowest growth",
         "With d1 = d2 = 5 HyLinUCB has the smallest regret at T for every number of arms K, then DisLinUCB, then "
-        "LinUCB, then HyRan; HyLinUCB's regret grows slowest with K.",
+        "LinUCB, then HyRan; HyLinUCB's regret grows much slower with K than the others'.",
         _BY_ENVIRONMENT,
         f"{_ORDER} Growth is compared from each K to the next, by the local exponent (of the mean regret, as a power "
         "of K) and by the regret added per arm, with jackknife intervals of the difference of two policies over "

@@ -858,7 +858,10 @@ def judge_claim_8(judged: JudgedOutcome) -> Verdict:
     synthetic = settings.synthetic_log(judged.experiment) is not None
     missing = judged.missing(("HyLinUCB", *_RIVALS))
     findings = [] if missing else _judge_click_log(judged)
-    answer, summary = combine_answers(findings), missing or _summarise_click_log(judged, findings)
+    words = "HyLinUCB has the smallest regret, LinUCB's is close and the others' are much larger."
+    answer, summary = combine_answers(findings), missing or summarise(findings, words)
+    if not missing and judged.experiment.trials == 1:
+        summary = "Not settled: one trial gives no interval (--trials 2 or more would)."
     early = _reason_it_is_too_early(judged) if findings else ""
     if synthetic:
         early = (
@@ -898,16 +901,3 @@ def _reason_it_is_too_early(judged: JudgedOutcome) -> str:
         f"Too early to tell: after {judged.horizon:,} rounds HyLinUCB has lost {100 * lost / uniform:.0f} % of "
         "what choosing uniformly among the candidates would lose, so it has gained hardly anything from learning yet."
     )
-
-
-def _summarise_click_log(judged: JudgedOutcome, findings: Sequence[Finding]) -> str:
-    if judged.experiment.trials > 1:
-        words = "HyLinUCB has the smallest regret, LinUCB's is close and the others' are much larger."
-        return summarise(findings, words)
-    e, named = judged.experiment, {}
-    for name in ("HyLinUCB", *_RIVALS):
-        t = e.rounds_of(name)
-        after = f" after {t:,} rounds" if t < e.horizon else ""
-        named[f"{name}{after}"] = float(judged.outcome.final(name, t=t)[0])
-    regrets = ", ".join(f"{name} {number(regret)}" for name, regret in sorted(named.items(), key=lambda item: item[1]))
-    return f"Not settled: one trial gives no interval (--trials 2 or more would). In that trial: {regrets}."

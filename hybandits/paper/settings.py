@@ -97,7 +97,7 @@ YAHOO_RIDGE = {"LinUCB": 1e3, "DisLinUCB": 1e2, "HyLinUCB": 1e3}
 YAHOO_BOUND, YAHOO_FEATURE_BOUND = (2.0, 1.0), (2.0, 1.0)
 """Norm bounds of theta and beta, and of x and z, that the released algorithms assume."""
 YAHOO_POLICIES = (*PAPER_POLICIES, "HyRan", HYRAN_RELEASED, HYTHOMPSON_TOLD, "HyThompson", "HyIDS")
-YAHOO_HYRAN_ROUNDS = 500_000
+YAHOO_HYRAN_ROUNDS = 200_000
 """The most rounds that HyRan plays on a synthetic log: a round takes it up to a hundred times as long as others."""
 
 
