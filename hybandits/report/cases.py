@@ -10,6 +10,7 @@ from hybandits import paper
 from hybandits.experiments.results import Outcome, Results
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import HYRAN_RELEASED
+from hybandits.paper.judging import join_names
 
 REPRODUCED = ("HyLinUCB", "LinUCB", "DisLinUCB", HYRAN_RELEASED)
 """The curves of the published figure."""
@@ -181,14 +182,14 @@ def unfinished(results: Results) -> list[str]:
 
 def stopped(results: Results) -> str:
     """A sentence on policies that play fewer rounds than others of the same experiment; empty if there are none."""
-    stops = {
-        entry.name: f"{entry.rounds:,} of {outcome.experiment.horizon:,}"
-        for outcome in on_logs(results)
-        for entry in outcome.experiment.policies
-        if entry.rounds is not None
-    }
-    clauses = [f"{name} plays the first {rounds} rounds" for name, rounds in stops.items()]
-    return f"{', '.join(clauses)}, because its rounds take many times as long." if clauses else ""
+    stops: dict[str, list[str]] = {}
+    for outcome in on_logs(results):
+        for entry in outcome.experiment.policies:
+            names = stops.setdefault(f"{entry.rounds or 0:,} of {outcome.experiment.horizon:,}", [])
+            if entry.rounds is not None and entry.name not in names:
+                names.append(entry.name)
+    clauses = [f"the first {rounds} rounds by {join_names(names)}" for rounds, names in stops.items() if names]
+    return f"Because some policies are slow, only {'; '.join(clauses)} were played." if clauses else ""
 
 
 def synthetic_note(results: Results) -> str:

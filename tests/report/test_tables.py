@@ -153,7 +153,7 @@ def test_a_policy_that_stops_early_is_compared_where_it_stops(tmp_path: Path) ->
     (verdict,) = judge(results)
     assert verdict.evidence[2].what.startswith("HyLinUCB < HyRan (released) after 50,000 rounds")
     assert verdict.evidence[2].value.startswith("500 against 1,000")
-    assert "HyRan (released) plays the first 50,000 of 200,000 rounds" in cases.synthetic_note(results)
+    assert "only the first 50,000 of 200,000 rounds by HyRan (released) were" in cases.synthetic_note(results)
     alt = setting_figure(outcome).alt
     assert "HyRan (released) 1,000 after 50,000 rounds" in alt
     assert "HyRan (released) 500 after 50,000 rounds" in alt
