@@ -14,7 +14,7 @@ import pyarrow
 import pytest
 from numpy.testing import assert_array_equal
 
-from hybandits import Bandit, Boolean, Category, FileError, Labels, Number, Vector
+from hybandits import Bandit, Boolean, Category, FileError, Labels, Number, Vector, load
 
 ARTICLES = {
     "a17": {"price": 2.5, "topic": "news"},
@@ -168,6 +168,9 @@ def test_files_that_are_no_bandits(tmp_path: Path) -> None:
     bandit.policy.save(tmp_path / "policy.npz")
     with pytest.raises(FileError, match="holds a HyIDS, not a Bandit"):
         Bandit.load(tmp_path / "policy.npz")
+    bandit.save(tmp_path / "bandit.npz")
+    with pytest.raises(FileError, match=r"holds a Bandit, which is no policy by itself: use Bandit\.load"):
+        load(tmp_path / "bandit.npz")
     with pytest.raises(FileError, match="truncated, corrupt"):
         Bandit.from_bytes(bandit.to_bytes()[:-30])
 

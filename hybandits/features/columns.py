@@ -512,6 +512,11 @@ def inferred(words: str, values: Sequence[Any]) -> Feature:
     if all(isinstance(value, numbers.Real) for value in known):
         return Number()
     if all(isinstance(value, str) for value in known):
+        if all(_reads_as_number(value) for value in known):
+            checks.warn(
+                f"{words} holds text that reads as numbers, such as {known[0]!r}, and is taken for a category: convert "
+                "it to numbers, or declare it as 'category'"
+            )
         return Category()
     if all(isinstance(value, list | tuple | set | frozenset | np.ndarray) for value in known):
         members = [each for value in known for each in value]
@@ -519,6 +524,14 @@ def inferred(words: str, values: Sequence[Any]) -> Feature:
         return Vector() if numeric and len({len(value) for value in known}) == 1 else Labels()
     kinds = ", ".join(sorted({type(value).__name__ for value in known}))
     raise TypeError(f"{words} holds {kinds}: convert it to numbers, text, booleans or lists, or leave it out")
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def plain_features(features: Mapping[str, Feature]) -> list[dict[str, Any]]:

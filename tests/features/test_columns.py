@@ -85,6 +85,11 @@ def test_kinds_are_inferred(values: list[Any], kind: type) -> None:
     assert type(inferred("f", values)) is kind
 
 
+def test_numbers_as_text_are_noticed() -> None:
+    with pytest.warns(UserWarning, match=r"f holds text that reads as numbers, such as '2.5', and is taken for"):
+        assert type(inferred("f", ["2.5", "3"])) is Category
+
+
 @pytest.mark.parametrize("values", [[None], [1, "a"], [datetime.date(2020, 1, 1)]])
 def test_what_has_no_kind_is_refused(values: list[Any]) -> None:
     with pytest.raises((TypeError, ValueError), match=r"f (is missing in all rows|holds)"):
