@@ -53,16 +53,16 @@ def run(cache: Path, *, alone: bool = False) -> tuple[list[str], list[float]]:
 @pytest.mark.slow
 def test_a_kernel_from_disk_finds_those_it_calls_wherever_they_come_from(tmp_path: Path) -> None:
     compiled, mean = run(tmp_path)
-    assert {"learn_by_all", "learn_with_settings", "fade_arm", "rotate_row", "rotate_inverse"} <= set(compiled)
+    assert {"learn_by_all", "count_row", "fade", "rotate_row", "rotate_inverse"} <= set(compiled)
     assert run(tmp_path) == ([], mean)
-    for name in ("arrow.rotate_row", "arrow.rotate_inverse", "empirical_bayes.fade_arm"):
+    for name in ("arrow.rotate_row", "arrow.rotate_inverse", "empirical_bayes.fade"):
         for path in tmp_path.rglob(f"{name}-*"):
             path.unlink()
     compiled, again = run(tmp_path, alone=True)  # compiled in another order, and before their callers are loaded
     assert (
-        {"rotate_inverse", "rotate_row", "fade_arm"}
+        {"rotate_inverse", "rotate_row", "fade"}
         <= {*compiled}
-        <= {"rotate_inverse", "rotate_row", "fade_arm", "factor_size"}
+        <= {"rotate_inverse", "rotate_row", "fade", "factor_size"}
     )
     assert again == mean
     assert run(tmp_path) == ([], mean)
@@ -70,7 +70,7 @@ def test_a_kernel_from_disk_finds_those_it_calls_wherever_they_come_from(tmp_pat
         path.unlink()
     compiled, again = run(tmp_path)  # a caller compiled beside callees from disk
     assert "learn_by_all" in compiled
-    assert "learn_with_settings" not in compiled
+    assert "count_row" not in compiled
     assert again == mean
     assert run(tmp_path) == ([], mean)
 
@@ -87,7 +87,7 @@ def test_names_of_kernels_are_the_same_in_every_process() -> None:
     """Whatever else has been compiled: without the numbers that Numba gives to functions and to types of records."""
     estimator = LearnedRidge(d1=1, d2=1)
     estimator.learn("a", np.ones(1), np.ones(1), 1.0)
-    (compiled,) = empirical_bayes.learn_with_settings.overloads.values()
+    (compiled,) = empirical_bayes.count_row.overloads.values()
     types = repr([str(each) for each in compiled.signature.args])
     assert "Record(sigma2[type=float64;offset=0]" in types
     assert hashlib.sha256(types.encode()).hexdigest()[:16] in compiled.fndesc.mangled_name
