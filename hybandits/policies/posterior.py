@@ -19,7 +19,7 @@ from hybandits.policies.base import DRAWS, Picked, RidgePolicy, synchronized
 from hybandits.policies.choices import Batch, Choices, in_threads
 
 NOTHING: FloatArray = np.empty(0)
-SETS = 32
+SETS = 16
 """The number of sets of 64 draws that estimate the probabilities of `HyIDS` if nothing else is asked for."""
 Memory = float | Literal["auto"] | None
 
@@ -330,7 +330,7 @@ class HyIDS(PosteriorPolicy):
 
     Each decision makes its own 64 draws, so the probability of a choice is that in the mixture, averaged over sets of
     draws. With m = `propensity_draws` > 0 it is estimated as the average over the decision's own set and m others;
-    `propensities` averages m sets, or 32 if m is 0. The standard error of a probability p is at most
+    `propensities` averages m sets, or 16 if m is 0. The standard error of a probability p is at most
     sqrt(p (1 - p) / m).
 
     References
