@@ -173,7 +173,7 @@ class LearnedModel:
                 numbers,
                 np.zeros(shared),
                 np.zeros(arrow.score_size(d1, 0)),
-                np.zeros(shared + (arrow.triangle_size(d1) if self.large else 0)),
+                np.full(shared + (arrow.triangle_size(d1) if self.large else 0), 0.0),  # written before the first row
                 np.zeros(d1),
             ),
             np.zeros(1, evidence.STATE),
@@ -668,7 +668,9 @@ class LearnedRidge(OnlineEstimator):
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, reserves included (not of the ids)."""
-        return sum(array.nbytes for model in self.models for array in model.listed)
+        unfinished = (model.unfinished for model in self.models)
+        arrays = sum(array.nbytes for model in self.models for array in model.listed)
+        return arrays + sum(part.nbytes for part in unfinished if part is not None)
 
     def _grow(self, capacity: int) -> None:
         self._reserve(capacity)

@@ -25,6 +25,11 @@ class Unfinished(NamedTuple):
     left_out: FloatArray | None = None
     """The number of parameters that the rows of arms which take no part determine, as an array of one."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for array in _flat(self).values())
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all arrays by their names in files."""
         return {START + name: array.copy() for name, array in _flat(self).items()}

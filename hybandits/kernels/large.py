@@ -312,9 +312,14 @@ def with_room(step: Step, d1: int) -> Step:
 
 @kernel
 def fill_block(k, d1, step):
-    """Eight rows of X, each over the roots of the ridges, as columns of X'."""
+    """Eight rows of X, each over the roots of the ridges, as columns of X'.
+
+    A block of G is written too: its memory is new, and to touch all of it in one slice would take tens of milliseconds.
+    """
     rows = step.rows
     features = (d1 + 3) // 4 * 4
+    size = WIDE * ((rows.e.shape[0] + WIDE - 1) // WIDE * WIDE)
+    step.triangle[k * size : (k + 1) * size] = 0.0
     for t in range(WIDE * k, min(WIDE * (k + 1), rows.e.shape[0])):
         first = rows.first[t]
         for j in range(first, min(d1, first + rows.length[t])):
@@ -438,7 +443,7 @@ def advance(step, d1, d2, budget):
             return spent
         if at[0] == FILL:
             fill_block(k, d1, step)
-            spent += 20.0 * WIDE * (d1 + WIDE * blocks)
+            spent += 60.0 * WIDE * (d1 + WIDE * blocks)
         elif at[0] == REFLECT:
             first = min(rows.first[min(WIDE * (k + 1), rows.e.shape[0]) - 1], d1) // 4 * 4
             reflect_panel(k, blocks, features, first, step.right, step.triangle)

@@ -15,11 +15,13 @@ from hybandits.estimators.learned import LearnedRidge
 from hybandits.estimators.policy_file import FileError
 from hybandits.estimators.ridge import HybridRidge
 from hybandits.kernels import arrow, decisions, random
+from hybandits.policies.by_name import make_policy, parse_policy
 from hybandits.policies.posterior import Memory, PosteriorPolicy
-from hybandits.simulation.play import cumulative_regret
+from hybandits.simulation.play import cumulative_regret, play_by_contract
 from hybandits.simulation.worlds import Synthetic
 from hybandits.testing import ARMS, Page
 from tests.support.oracle import Dense
+from tests.support.rounds import assert_same_state
 
 
 @pytest.mark.parametrize("kind", [HyThompson, HyIDS])
@@ -312,3 +314,35 @@ def test_choices_are_uniform_until_a_reward_is_not_zero() -> None:
     assert seen == set(ARMS)
     policy.learn(ARMS[0], x[0], z[0], 1.0)
     assert policy.choose(x, z, ARMS).propensity is None
+
+
+def test_groups_stay_in_files_deltas_loops_and_texts() -> None:
+    groups = (0, 0, 1, 1), (0, 1, 1)
+    name, settings = parse_policy("HyIDS:groups=[[0, 0, 1, 1], [0, 1, 1]]")
+    compiled = make_policy(name, settings, d1=4, d2=3, arms=6, horizon=200, seed=3)
+    contract = HyIDS(d1=4, d2=3, groups=groups, seed=3)
+    world = Synthetic(d1=4, d2=3, arms=6, noise=0.1, seed=5)
+    cumulative_regret(compiled, world, 200)
+    noises = iter(world.noise * world.noise_stream().standard_normal(200))
+    for rounds, means, best in world.rounds(200):
+        rewards = np.array([row + next(noises) for row in means])
+        play_by_contract(contract, rounds, rewards, np.empty(len(best), np.int64))
+    assert_same_state(compiled, contract)
+    delta, loaded = contract.start_delta(), HyIDS.from_bytes(contract.to_bytes())
+    assert delta.groups == loaded.groups == groups
+    x, z = np.random.default_rng(0).normal(size=(6, 4)), np.random.default_rng(1).normal(size=(6, 3))
+    delta.learn_batch(range(6), x, z, np.arange(6.0))
+    loaded.merge(delta)
+    contract.learn_batch(range(6), x, z, np.arange(6.0))
+    contract.refresh()
+    assert loaded.learned is not None
+    assert contract.learned is not None
+    for ours, theirs in zip(loaded.learned.groups, contract.learned.groups, strict=True):
+        assert ours[:3] == theirs[:3]
+        assert_allclose(ours[3:], theirs[3:], rtol=1e-6)
+    batch = loaded.choose_batch(np.stack([x, x]), np.stack([z, z]), range(6))
+    assert batch.indices.shape == (2,)
+    with pytest.raises(ValueError, match="different groups"):
+        loaded.merge(HyIDS(d1=4, d2=3))
+    with pytest.raises(ValueError, match="they are for scales that are learned"):
+        HyThompson(d1=4, d2=3, noise=1.0, scale=1.0, groups=groups)
