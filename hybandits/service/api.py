@@ -192,10 +192,12 @@ class Bandits:
     def add(self, writer: Writer) -> None:
         """Add a bandit; its requests are served from now on."""
         service = Service(writer)
-        if service.name in self.services or "/" in service.name:
-            why = "another one of this process has the same" if service.name in self.services else "it has a slash"
-            raise ValueError(f"the name {service.name!r} cannot be part of a path, because {why}: change name")
-        self.services = {**self.services, service.name: service}
+        services = {**self.services, service.name: service}
+        if len(services) == len(self.services):
+            raise ValueError(f"two bandits are called {service.name!r}: rename one")
+        if slashes := [name for name in services if "/" in name and len(services) > 1]:
+            raise ValueError(f"the name {slashes[0]!r} has a slash, and cannot tell bandits apart in paths: rename it")
+        self.services = services
 
     @property
     def first(self) -> Service:

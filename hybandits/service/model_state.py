@@ -257,7 +257,7 @@ class ModelState:
                     if content.place == 1:
                         self.summary.rewarded(row.time, known.decision.time, reward)
                     self._count_reward(row.time, known.decision.decision, content.place, reward)
-            elif self.bandit.window is None:
+            elif self.bandit.window is None and not self._is_erased(row.number):
                 raise log.StoreError(f"Row {row.number} rewards an unknown decision: the log is damaged.")
         elif isinstance(content, log.Closed):
             self._close(row.time, content.last)
@@ -277,6 +277,11 @@ class ModelState:
             self._learn()
             self.describe(row)
 
+    def _is_erased(self, number: int) -> bool:
+        """Return whether a row was erased since it was read; then the model will be learned again at a later row."""
+        (now,) = self._reading.by_number([number])
+        return isinstance(now.content, log.Erased)
+
     def _take_over(self, row: int, upto: int) -> None:
         """Become the model that was learned again."""
         again, self.prepared = self.prepared, None
@@ -286,9 +291,12 @@ class ModelState:
                 again = self._resumed(snapshot)
             else:
                 again = self.relearned(self._reading, upto, row - 1)
+        erased = self.erasing - again.erasing
+        self.known = {
+            key: rows for key, rows in self.known.items() if rows.decision is None or rows.decision.number not in erased
+        }
         self.policies, self.summary = again.policies, again.summary
         self.amended, self.pending, self.erasing = again.amended, again.pending, again.erasing
-        self.known.clear()  # rows may have been erased
         following = self._reading.first_decisions(self.closed, 1)
         self.first_open = following[0][1] if following and self.bandit.window is not None else None
 

@@ -522,7 +522,8 @@ class Pending:
     def _erase(self, command: Erase) -> Answer:
         later = [*self.store.rows(command.upto, None, [log.DECISION]), *self.rows]
         later = [row for row in later if isinstance(row.content, log.Decision) and row.content.key == command.user_key]
-        numbers = {*command.decisions, *(row.number for row in later)} - self.state.erasing
+        every = {*command.decisions, *(row.number for row in later)}
+        numbers = every - self.state.erasing
         stored = self.store.by_number(sorted(number for number in numbers if number <= self.state.row))
         decisions = {row.number: row for row in (*stored, *later) if isinstance(row.content, log.Decision)}
         if decisions:
@@ -540,7 +541,8 @@ class Pending:
             self._write(log.Erasing(sorted([*decisions, *others]), sorted(decisions), since))
             for event in events:
                 self.events.pop(event, None)
-        return Answer(202 if decisions else 200, ErasedUser(len(decisions)))
+        waiting = len(decisions) + len(every & self.state.erasing)
+        return Answer(202 if waiting else 200, ErasedUser(waiting))
 
     def _retire(self, command: Retire) -> Answer:
         known = {arm: self._arms.get(arm, self.state.arms.get(arm)) for arm in command.arms}

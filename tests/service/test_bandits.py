@@ -94,6 +94,17 @@ def test_bandits_that_cannot_be_told_apart_are_refused_before_a_log_begins(tmp_p
     assert not list(tmp_path.glob("*.db"))
 
 
+def test_a_slash_in_a_name_is_no_matter_for_the_only_bandit(tmp_path: Path) -> None:
+    one, other = two(tmp_path)
+    (tmp_path / "slash").mkdir()
+    slash = writer(tmp_path / "slash", FILE, name="news/page")
+    with served(slash) as web:
+        assert web.get("/v1/arms").json() == []
+    with pytest.raises(ValueError, match="'news/page' has a slash"):
+        api.application(one, slash)
+    other.store.close()
+
+
 def test_stores_of_several(tmp_path: Path) -> None:
     files = [str(tmp_path / "a.toml"), str(tmp_path / "b.toml")]
     assert store_of(Serving(bandits=files), Path(files[1])) == str(tmp_path / "b.db")

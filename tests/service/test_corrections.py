@@ -188,6 +188,8 @@ def test_an_erased_user_is_gone_from_log_model_and_export(tmp_path: Path, conten
         assert isinstance(outcome, Refused)
         assert (outcome.status, outcome.field) == (404, "event_id")
     assert verify(service.store).different == 0
+    row = service.state.row
+    assert (erase(service, "user 3"), service.state.row) == (11, row), "they wait already"
     relearn(service)
     assert erase(service, "user 3") == 0
     plain = played(tmp_path / "without", content, {}, left_out="user 3")
@@ -274,3 +276,25 @@ def test_what_comes_while_the_log_is_learned_again_waits_for_the_next_time(
     assert service.state.policies["live"].rounds == 80
     other.state.apply(other.store.rows(other.state.row), other.store)
     assert models(other) == models(service)
+
+
+def test_rewards_around_the_row_from_which_the_model_is_another_are_learned(tmp_path: Path) -> None:
+    """A server that starts applies them together; a row may be erased after it has read it."""
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    for i in range(6):
+        decide(service, f"e{i}", user_key="kept")
+    decide(service, "gone", user_key="gone")
+    for event in ("e0", "gone"):
+        reward(service, event, 1.0)
+    rows = list(service.store.rows(0))
+    ask(service, Correct("e0", 0.25))
+    assert erase(service, "gone") == 1
+    relearn(service)
+    for i in range(1, 6):
+        reward(service, f"e{i}", 1.0)
+    assert service.state.summary.reward.total == 5.25
+    same_everywhere(service)
+    late = ModelState(service.state.bandit)
+    late.apply([*rows, *service.store.rows(rows[-1].number)], service.store)
+    assert late.summary == service.state.summary
