@@ -4,8 +4,8 @@ With more than `evidence.LARGE` features a refresh takes seconds, so every part 
 milliseconds, over the rows that follow.
 
 A step of `evidence` inverts a p x p factor, p = d1 + d2, which takes seconds where there are thousands of features.
-Here it is solved in the rows instead, of which there are never more than p and a share of the arms' own: with X the
-rows of theta, each over the root of its ridge (X = T A^-1/2), the triangle G of
+Here it is solved in the rows instead, of which the factors hold at most d1, p of dropped arms, and a share of the arms'
+own: with X the rows of theta, each over the root of its ridge (X = T A^-1/2), the triangle G of
 
     Q (I; X') = (G; 0)        has        G' G = I + X X' = C,
 
