@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import threading
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self, TypeVar
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import narwhals
 import numpy as np
@@ -21,7 +20,7 @@ from hybandits.features.named import LIMIT, Notes
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, parameters_of
 from hybandits.kernels.arrow import LIMIT as LARGEST
-from hybandits.policies.base import File, Policy, _alive
+from hybandits.policies.base import File, Policy, _alive, synchronized
 from hybandits.policies.by_name import make_policy, nested_policies, parse_policy, policy_class
 from hybandits.policies.choices import Choice, Choices
 from hybandits.policies.hyran import HyRan
@@ -49,19 +48,6 @@ NAMES = ("user", "arm", "pair")
 
 Raw = dict[str, dict[str, list[Any]]]
 """Columns by side and name, before they are encoded."""
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def _synchronized(method: Function) -> Function:
-    """Hold the lock of the bandit while the method runs."""
-
-    @functools.wraps(method)
-    def holding(self: Bandit, *arguments: Any, **options: Any) -> Any:
-        with self._lock:
-            return method(self, *arguments, **options)
-
-    return holding  # type: ignore[return-value]
 
 
 class _Candidates(NamedTuple):
@@ -215,7 +201,7 @@ class Bandit:
 
     # ------------------------------------------------------------------ arms
 
-    @_synchronized
+    @synchronized
     def put_arms(self, arms: Any) -> None:
         """Add arms, or replace their columns: a mapping of ids to dicts, or a table or dicts with a column of ids.
 
@@ -228,7 +214,7 @@ class Bandit:
         self.features.count(noted)
         self._vectors = None, {}
 
-    @_synchronized
+    @synchronized
     def forget(self, arm: Hashable) -> None:
         """Drop an arm and what is known about it alone; what it has taught about others stays."""
         if arm not in self._pool and arm not in self.policy.arms:
@@ -318,7 +304,7 @@ class Bandit:
             "pair": {name: plain_value(values[index]) for name, values in pairs.items()},
         }
 
-    @_synchronized
+    @synchronized
     def choose(
         self,
         user: Any = None,
@@ -354,7 +340,7 @@ class Bandit:
             self.features.count(noted)
         return choice._replace(receipt=self._receipt(choice.arm, choice.index, users, found, given))
 
-    @_synchronized
+    @synchronized
     def choose_batch(
         self, users: Any, arms: Any = None, *, threads: int = 1, randomize: bool = False, floor: float | None = None
     ) -> Choices:
@@ -374,7 +360,7 @@ class Bandit:
         ]
         return choices._replace(receipts=receipts)
 
-    @_synchronized
+    @synchronized
     def rank(
         self,
         user: Any = None,
@@ -392,13 +378,13 @@ class Bandit:
         each = zip(ranking.arms, ranking.indices.tolist(), strict=True)
         return ranking._replace(receipts=[self._receipt(arm, index, users, found, given) for arm, index in each])
 
-    @_synchronized
+    @synchronized
     def predict(self, user: Any = None, arms: Any = None, pairs: Any = None) -> Prediction:
         """Estimate the mean rewards of candidates and their widths without choosing; nothing changes."""
         found, _, _, x, z, _ = self._round(user, arms, pairs)
         return self.policy.predict(x, z, found.ids)
 
-    @_synchronized
+    @synchronized
     def propensities(
         self, user: Any = None, arms: Any = None, pairs: Any = None, *, key: Hashable | None = None
     ) -> FloatArray:
@@ -434,7 +420,7 @@ class Bandit:
             users, arms, pairs = sides
             self.learn_batch([arm], users, values, columns=arms, pairs=pairs)
 
-    @_synchronized
+    @synchronized
     def learn_batch(
         self, arms: Any, users: Any = None, rewards: Any = None, *, columns: Any = None, pairs: Any = None
     ) -> None:
@@ -597,7 +583,7 @@ class Bandit:
         """Write the bandit, with its map, kept rows and random state, to one .npz file."""
         policy_file.write(file, self.to_bytes())
 
-    @_synchronized
+    @synchronized
     def to_bytes(self) -> bytes:
         """Return what `save` would write."""
         policy, arrays = self.policy._pack()

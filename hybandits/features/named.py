@@ -393,28 +393,26 @@ class Features:
     def _pairs(self) -> list[tuple[Part, Part]]:
         """The columns of the two features of every interaction."""
         if self.interactions is None:
-            users, arms = (
+            left, right = (
                 [part for name, part in side.crossed.items() if f"{side.what}.{name}" not in self.idle]
                 for side in (self._user, self._arm)
             )
-            return [(user, arm) for arm in arms for user in users]
+            return [(user, arm) for arm in right for user in left]
         pairs = []
+        users, others = (
+            {word for side in sides for name in side.features for word in (name, f"{side.what}.{name}")}
+            for sides in ((self._user,), (self._arm, self._pair))
+        )
         for each in self.interactions:
             if len(each) != 2:
                 raise ValueError(f"interactions must be pairs of names such as ('age', 'price'), got {each!r}")
-            sides = [(side, other) for side, other in (each, each[::-1]) if self._is_of_user(side, other)]
-            if not sides:
+            words = [(a, b) for a, b in (each, each[::-1]) if a in users and b in others]
+            if not words:
                 raise ValueError(f"interactions has {each!r}: name one feature of the user and one of an arm or a pair")
-            user, name = self._found(sides[0][0], (self._user,), "interactions")
-            candidate, other = self._found(sides[0][1], (self._arm, self._pair), "interactions")
+            user, name = self._found(words[0][0], (self._user,), "interactions")
+            candidate, other = self._found(words[0][1], (self._arm, self._pair), "interactions")
             pairs.append((user.crossed[name], candidate.crossed[other]))
         return pairs
-
-    def _is_of_user(self, word: str, other: str) -> bool:
-        bare = other.partition(".")[2]
-        names = {*self.arm, *self.pair}
-        known = other in names or (bare in self.arm and other == f"arm.{bare}") or other == f"pair.{bare}"
-        return (word in self.user or word.removeprefix("user.") in self.user) and known
 
     def _chosen_z(self, d1: int) -> list[Family]:
         """The families of z: the constant, then features from the smallest as long as a block is small enough."""
