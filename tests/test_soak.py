@@ -69,7 +69,8 @@ def test_the_reference_of_what_is_learned_is_the_dense_model() -> None:
     exact = learned.Settings(mpf(at.sigma2), mpf(at.s1), [mpf(s) for s in at.s2], mpf(at.sm))
     after, m = learned.Dense(sums, units.tolist()).step(exact)
     wanted, wanted_m = step(Rows(played, x * units[:d1], z * units[d1:], rewards / 2**learned.BITS), at, arms)
-    assert_allclose([float(s) for s in after.flat()], [wanted.sigma2, wanted.s1, *wanted.s2, wanted.sm], rtol=1e-10)
+    got = [after.sigma2, *[after.s1] * d1, *after.s2, *[after.sm] * d2]
+    assert_allclose(np.array(got, float), np.hstack([wanted.sigma2, wanted.s1, wanted.s2, wanted.sm]), rtol=1e-10)
     assert_allclose([float(each) for each in m], wanted_m, rtol=1e-10)
 
 
