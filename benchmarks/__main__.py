@@ -45,7 +45,7 @@ PARTS = {
     "learned-regret": (60, "regret of policies that learn their settings, beside fixed settings"),
     "learned-rescaled": (5, "the same with rewards and features rescaled"),
     "learned-cost": (6, "what learning the settings costs in a round"),
-    "learned-longest": (2, "the longest single learn"),
+    "learned-longest": (4, "the longest single learn"),
     "learned-memory": (1, "bytes per arm of an estimator that learns its settings"),
     "learned-drift": (40, "regret where worlds change, and where they do not, with and without memories"),
     "learned-drift-cost": (3, "what memories cost in a round, and in bytes per arm"),

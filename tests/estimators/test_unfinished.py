@@ -141,6 +141,15 @@ def test_compiled_rounds_are_those_of_the_contract() -> None:
     assert_same(compiled.estimator, contract.estimator)
 
 
+def test_units_do_not_matter_to_the_bit() -> None:
+    rows = make_rows(6, n=60, d1=D1, d2=D2)
+    sizes = 2.0 ** np.random.default_rng(0).integers(-20, 20, D1)
+    plain = taught(rows)
+    scaled = taught(rows._replace(x=rows.x * sizes, z=rows.z * 2.0**-9, reward=rows.reward * 2.0**20))
+    assert (scaled.theta * sizes == plain.theta * 2.0**20).all()
+    assert (scaled.beta(1) * 2.0**-9 == plain.beta(1) * 2.0**20).all()
+
+
 def test_the_shared_inverse_is_computed_again_after_many_rows() -> None:
     rows = make_rows(5, n=530, d1=D1, d2=D2)
     estimator = taught(Rows(*(part[:510] for part in rows)))
