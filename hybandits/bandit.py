@@ -21,7 +21,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, parameters_of
 from hybandits.kernels.arrow import LIMIT as LARGEST
 from hybandits.policies.base import File, Policy, _alive, synchronized
-from hybandits.policies.by_name import make_policy, nested_policies, parse_policy, policy_class
+from hybandits.policies.by_name import CLASS, make_policy, nested_policies, parse_policy, policy_class
 from hybandits.policies.choices import Choice, Choices
 from hybandits.policies.hyran import HyRan
 from hybandits.policies.suplinucb import SupLinUCB
@@ -166,14 +166,16 @@ class Bandit:
     def _policy_for(self, features: Features) -> Policy:
         """A policy that has learned nothing, for the columns of these features."""
         kind, settings = parse_policy(self._spec)
-        if "groups" in parameters_of(policy_class(kind)):
-            settings = {**settings, "groups": tuple(each.tolist() for each in features.groups)}
+        settings = _with_groups(kind, settings, [each.tolist() for each in features.groups])
         policy = make_policy(kind, settings, d1=features.d1, d2=features.d2, arms=1, horizon=2, seed=self._seed)
         return self._with_lock(policy)
 
     def _with_lock(self, policy: Policy) -> Policy:
-        """Let the policy hold the bandit's lock: with two, a fork could wait for ever."""
-        policy._lock = self._lock
+        """Let the policy, and those that it wraps, hold the bandit's lock: with several, a fork could wait for ever."""
+        inner: Any = policy
+        while isinstance(inner, Policy):
+            inner._lock = self._lock
+            inner = getattr(inner, "policy", None)
         return policy
 
     def __repr__(self) -> str:
@@ -515,7 +517,7 @@ class Bandit:
             noted.clear()
             self._learn_rows(option, policy, ids, raw, rewards, noted)
             value = criterion(policy, option) if len(options) > 1 else 0.0
-            if best is None or value > best[0]:
+            if best is None or value >= best[0]:  # without evidence, the last
                 best = value, option, policy
         assert best is not None
         return best[1], best[2], held
@@ -670,6 +672,17 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     return value
+
+
+def _with_groups(kind: str, settings: Mapping[str, Any], groups: list[list[int]]) -> dict[str, Any]:
+    """The settings of a policy, with groups where it and those that it wraps learn scales."""
+    inner = {
+        key: {CLASS: each[CLASS], **_with_groups(each[CLASS], {k: v for k, v in each.items() if k != CLASS}, groups)}
+        for key, each in settings.items()
+        if isinstance(each, Mapping) and CLASS in each
+    }
+    learns = "groups" in parameters_of(policy_class(kind)) and settings.get("scale") is None
+    return {**settings, **inner, **({"groups": groups} if learns else {})}
 
 
 def is_known_by_arm(arms: Sequence[Hashable], rewards: FloatArray) -> bool:

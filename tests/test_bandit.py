@@ -250,6 +250,31 @@ def test_a_forgotten_arm_stays_forgotten_when_the_map_is_learned_again() -> None
         bandit.forget("b4")
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "HyThompson:memory=500",
+        "HyLinUCB:noise=0.5",
+        "HyIDS:noise=0.5,scale=0.5",
+        'EpsilonGreedy:policy="HyIDS",epsilon=0.1',
+    ],
+)
+def test_policies_of_all_kinds(policy: str) -> None:
+    bandit = taught(45, policy=policy, first_rows=40)
+    assert bandit.fixed
+    inner: Any = getattr(bandit.policy, "policy", bandit.policy)
+    if policy.startswith("Eps"):
+        assert inner.groups is not None
+    assert bandit.copy().choose(users(1)[0], ARTICLES, key=1) == bandit.choose(users(1)[0], ARTICLES, key=1)
+
+
+def test_policies_without_evidence_keep_the_columns_of_users_in_z() -> None:
+    bandit = Bandit(user={"a": "number"}, policy="HyLinUCB:noise=0.5", first_rows=30, seed=0)
+    bandit.learn_batch(["x", "y"] * 20, [{"a": float(i % 7)} for i in range(40)], np.arange(40.0) % 2)
+    assert bandit.fixed
+    assert "user.a" in bandit.features.names_z
+
+
 def test_threads_lose_nothing() -> None:
     bandit = Bandit(**DECLARED, first_rows=64, seed=0)
     bandit.put_arms(ARTICLES)
