@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hybandits.bandit import Bandit as Bandit
+    from hybandits.bandit import load as load
     from hybandits.cli.warm_up import warm_up as warm_up
     from hybandits.estimators.arms import CandidateSet as CandidateSet
     from hybandits.estimators.arms import Prediction as Prediction
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from hybandits.policies import Policy as Policy
     from hybandits.policies import SupLinUCB as SupLinUCB
     from hybandits.policies import Uniform as Uniform
-    from hybandits.policies import load as load
 
 _MODULES = {
     alias.name: statement.module

@@ -20,7 +20,7 @@ from hybandits.features.named import LIMIT, Notes
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, parameters_of
 from hybandits.kernels.arrow import LIMIT as LARGEST
-from hybandits.policies.base import File, Policy, _alive, synchronized
+from hybandits.policies.base import File, Keep, Policy, _alive, synchronized
 from hybandits.policies.by_name import CLASS, make_policy, nested_policies, parse_policy, policy_class
 from hybandits.policies.choices import Choice, Choices
 from hybandits.policies.hyran import HyRan
@@ -37,6 +37,9 @@ LATER = 5
 
 FEW = 5
 """Arms are few if their own parameters, times this, are at most the first rows; times 1 if arms have no columns."""
+
+WIDE = 500
+"""With more columns of x, which are products most of all, the columns of users stay out of z."""
 
 PER_ARM = 6.0
 """The rewards per arm, as `is_known_by_arm` counts them, from which the user's columns may stand in z."""
@@ -171,7 +174,7 @@ class Bandit:
         return self._with_lock(policy)
 
     def _with_lock(self, policy: Policy) -> Policy:
-        """Let the policy, and those that it wraps, hold the bandit's lock: with several, a fork could wait for ever."""
+        """Let the policy, and those that it wraps, use the bandit's lock: with several, a forked process could hang."""
         inner: Any = policy
         while isinstance(inner, Policy):
             inner._lock = self._lock
@@ -275,13 +278,13 @@ class Bandit:
     def _round(self, user: Any, arms: Any, pairs: Any) -> tuple[Any, ...]:
         """Check one round; return the candidates, the user's and the pairs' columns, x, z and what fell back."""
         noted: Notes = []
-        found = self._given(arms, noted)
-        features, n = self.features, len(found.ids)
+        candidates = self._given(arms, noted)
+        features, n = self.features, len(candidates.ids)
         users = self._columns("user", [user] if is_record(user) else user, 1, noted)
         given = self._columns("pair", pairs, n, noted)
         u, p = features.encoded("user", users, 1, noted), features.encoded("pair", given, n, noted)
-        x, z = features.computed(u, found.vectors, p)
-        return found, users, given, x[0], z[0], noted
+        x, z = features.computed(u, candidates.vectors, p)
+        return candidates, users, given, x[0], z[0], noted
 
     def _columns(self, what: str, data: Any, n: int, noted: Notes) -> dict[str, list[Any]]:
         """The columns of a side in n rows."""
@@ -297,13 +300,19 @@ class Bandit:
             raise ValueError(f"there are {len(raw[names[0]])} {what} rows, expected {n}: pass one for each")
         return raw
 
-    def _receipt(self, arm: Hashable, index: int, users: Any, found: _Candidates, pairs: Any) -> dict[str, Any]:
-        """The parts of a round that `learn` needs, as values that JSON can hold, up to an id that is a tuple."""
+    def _receipt(
+        self, arm: Hashable, index: int, users: Any, candidates: _Candidates, pairs: Any, counted: bool = True
+    ) -> dict[str, Any]:
+        """The parts of a round that `learn` needs, as values that JSON can hold, up to an id that is a tuple.
+
+        `counted` says that values that fell back were counted in the round, and need not be when it is learned.
+        """
         return {
             "arm": arm,
             "user": {name: plain_value(values[0]) for name, values in users.items()},
-            "columns": {name: plain_value(values[index]) for name, values in found.raw.items()},
+            "columns": {name: plain_value(values[index]) for name, values in candidates.raw.items()},
             "pair": {name: plain_value(values[index]) for name, values in pairs.items()},
+            "counted": counted,
         }
 
     @synchronized
@@ -336,11 +345,11 @@ class Bandit:
         Choice
             ``choice.receipt`` holds the arm and all columns as plain values. Keep it and pass it to `learn`.
         """
-        found, users, given, x, z, noted = self._round(user, arms, pairs)
-        choice = self.policy.choose(x, z, found.ids, key=key, randomize=randomize, floor=floor)
+        candidates, users, given, x, z, noted = self._round(user, arms, pairs)
+        choice = self.policy.choose(x, z, candidates.ids, key=key, randomize=randomize, floor=floor)
         if key is None:
             self.features.count(noted)
-        return choice._replace(receipt=self._receipt(choice.arm, choice.index, users, found, given))
+        return choice._replace(receipt=self._receipt(choice.arm, choice.index, users, candidates, given, key is None))
 
     @synchronized
     def choose_batch(
@@ -350,14 +359,14 @@ class Bandit:
         noted: Notes = []
         if self.features.pair:
             raise ValueError("pair features belong to one user and one arm: call choose for each user")
-        found = self._given(arms, noted)
+        candidates = self._given(arms, noted)
         raw = self.features.raw("user", users, noted)
         u = self.features.encoded("user", raw, len(next(iter(raw.values()))) if raw else len(users), noted)
-        x, z = self.features.computed(u, found.vectors, None)
-        choices = self.policy.choose_batch(x, z, found.ids, threads=threads, randomize=randomize, floor=floor)
+        x, z = self.features.computed(u, candidates.vectors, None)
+        choices = self.policy.choose_batch(x, z, candidates.ids, threads=threads, randomize=randomize, floor=floor)
         self.features.count(noted)
         receipts = [
-            self._receipt(arm, index, {name: values[b : b + 1] for name, values in raw.items()}, found, {})
+            self._receipt(arm, index, {name: values[b : b + 1] for name, values in raw.items()}, candidates, {})
             for b, (arm, index) in enumerate(zip(choices.arms, choices.indices.tolist(), strict=True))
         ]
         return choices._replace(receipts=receipts)
@@ -373,26 +382,28 @@ class Bandit:
         key: Hashable | None = None,
     ) -> Choices:
         """Choose arms for m positions, the best first; see `Policy.rank`."""
-        found, users, given, x, z, noted = self._round(user, arms, pairs)
-        ranking = self.policy.rank(x, z, found.ids, m, key=key)
+        candidates, users, given, x, z, noted = self._round(user, arms, pairs)
+        ranking = self.policy.rank(x, z, candidates.ids, m, key=key)
         if key is None:
             self.features.count(noted)
         each = zip(ranking.arms, ranking.indices.tolist(), strict=True)
-        return ranking._replace(receipts=[self._receipt(arm, index, users, found, given) for arm, index in each])
+        return ranking._replace(
+            receipts=[self._receipt(arm, index, users, candidates, given, key is None) for arm, index in each]
+        )
 
     @synchronized
     def predict(self, user: Any = None, arms: Any = None, pairs: Any = None) -> Prediction:
         """Estimate the mean rewards of candidates and their widths without choosing; nothing changes."""
-        found, _, _, x, z, _ = self._round(user, arms, pairs)
-        return self.policy.predict(x, z, found.ids)
+        candidates, _, _, x, z, _ = self._round(user, arms, pairs)
+        return self.policy.predict(x, z, candidates.ids)
 
     @synchronized
     def propensities(
         self, user: Any = None, arms: Any = None, pairs: Any = None, *, key: Hashable | None = None
     ) -> FloatArray:
         """Return the probability with which `choose`, with this key, would choose each candidate now."""
-        found, _, _, x, z, _ = self._round(user, arms, pairs)
-        return self.policy.propensities(x, z, found.ids, key=key)
+        candidates, _, _, x, z, _ = self._round(user, arms, pairs)
+        return self.policy.propensities(x, z, candidates.ids, key=key)
 
     # ------------------------------------------------------------------ learning
 
@@ -431,7 +442,7 @@ class Bandit:
         The result is that of calling `learn` row by row. If any row is refused, none is learned.
         """
         noted: Notes = []
-        ids, raw = self._feedback(arms, users, columns, pairs, noted)
+        ids, raw, counted = self._feedback(arms, users, columns, pairs, noted)
         n = len(ids)
         values = checks.array("rewards", rewards, 1, n, f"shape ({n},), one reward per row")
         checks.finite("rewards", values, LARGEST)
@@ -441,7 +452,11 @@ class Bandit:
             if not self.fixed and (stage := self._stage(len(self._arms))) > self._map_rows:
                 self._learn_again(stage, [], {what: {name: [] for name in raw[what]} for what in NAMES}, values[:0])
             return
-        self._learn_rows(self.features, self.policy, ids, raw, values, noted)
+        self._learn_rows(self.features, self.policy, ids, raw, values, [])
+        if uncounted := [row for row in range(n) if not counted[row]]:
+            for what in NAMES:
+                part = {name: [column[row] for row in uncounted] for name, column in raw[what].items()}
+                self.features.encoded(what, part, len(uncounted), noted)
         self.features.count(noted)
         if not self.fixed:
             self._keep(ids, raw, values)
@@ -454,7 +469,7 @@ class Bandit:
         rewards = np.concatenate([np.array(self._rewards), values])
         first = {what: {name: each[:stage] for name, each in side.items()} for what, side in rows.items()}
         noted: Notes = []
-        features, policy, held = self._best_map(ids[:stage], first, rewards[:stage], noted)
+        features, policy, undecided = self._best_map(ids[:stage], first, rewards[:stage], noted)
         rest = {what: {name: each[stage:] for name, each in side.items()} for what, side in rows.items()}
         if len(ids) > stage:
             self._check(features, raw, len(new))
@@ -467,7 +482,7 @@ class Bandit:
         policy.admit(self.policy.arms)
         features.count(noted)
         self.features, self.policy, self._map_rows = features, policy, stage
-        self.fixed = stage == self.first_rows * LATER or (stage == self.first_rows and not held)
+        self.fixed = stage == self.first_rows * LATER or (stage == self.first_rows and not undecided)
         features.strict = self._declared.strict and stage >= self.first_rows
         self._arms, self._rewards, self._rows = [], [], {what: {name: [] for name in rows[what]} for what in NAMES}
         if not self.fixed:
@@ -499,16 +514,19 @@ class Bandit:
         """The map from some rows, a policy that has learned them, and whether arms have too few rewards to be sure.
 
         Unless `own` is given, the user's columns stand in z if the evidence is for it. Where arms are few, this is
-        decided when the first rows are complete, and until then they do; otherwise, once arms have rewards enough.
+        decided when the first rows are complete, and until then they do; otherwise, once arms have rewards enough. In
+        wide maps they do not, because learning all rows through both maps would take too long.
         """
-        features, held = self._declared.learn_raw(raw, strict=False), False
+        features, undecided = self._declared.learn_raw(raw, strict=False), False
         options = [features]
         if features.own is None and features.user:
             small = features.with_own(["1"])
             own_parameters = len({*ids, *self.policy.arms}) * features.d2
-            if own_parameters * (FEW if features.arm else 1) > self.first_rows:
-                held = not is_known_by_arm(ids, rewards)
-                options = [small] if held else [small, features]
+            if features.d1 > WIDE:
+                options = [small]
+            elif own_parameters * (FEW if features.arm else 1) > self.first_rows:
+                undecided = not is_known_by_arm(ids, rewards)
+                options = [small] if undecided else [small, features]
             elif len(ids) >= self.first_rows:
                 options = [small, features]
         best: tuple[float, Features, Policy] | None = None
@@ -520,7 +538,7 @@ class Bandit:
             if best is None or value >= best[0]:  # without evidence, the last
                 best = value, option, policy
         assert best is not None
-        return best[1], best[2], held
+        return best[1], best[2], undecided
 
     def _stage(self, rows: int) -> int:
         """The next number of rows, at most so many, at which the map is learned."""
@@ -539,14 +557,18 @@ class Bandit:
             for name, column in each.items():
                 self._rows[what][name] += map(plain_value, column)
 
-    def _feedback(self, arms: Any, users: Any, columns: Any, pairs: Any, noted: Notes) -> tuple[list[Hashable], Raw]:
-        """The ids and the columns of rows to learn."""
+    def _feedback(
+        self, arms: Any, users: Any, columns: Any, pairs: Any, noted: Notes
+    ) -> tuple[list[Hashable], Raw, list[bool]]:
+        """The ids and the columns of rows to learn, and whether values that fell back have been counted."""
         if isinstance(arms, np.ndarray):
             arms = arms.tolist()
         if isinstance(arms, str | bytes | Mapping) or not isinstance(arms, Iterable):
             raise TypeError(f"arms must be a list of ids or receipts, got {checks.short(arms)}")
         ids = [each.receipt if isinstance(each, Choice) else each for each in arms]
+        counted = [False] * len(ids)
         if ids and all(isinstance(each, Mapping) for each in ids):
+            counted = [bool(each.get("counted")) for each in ids]
             for each in ids:
                 if missing := [key for key in ("arm", "user", "columns", "pair") if key not in each]:
                     raise ValueError(
@@ -565,7 +587,7 @@ class Bandit:
         given = {"user": users, "arm": columns, "pair": pairs}
         if columns is None and self.features.arm:
             given["arm"] = [self._columns_put(arm) for arm in ids]
-        return ids, {what: self._columns(what, data, n, noted) for what, data in given.items()}
+        return ids, {what: self._columns(what, data, n, noted) for what, data in given.items()}, counted
 
     def _columns_put(self, arm: Hashable) -> dict[str, Any]:
         if arm not in self._pool:
@@ -650,11 +672,23 @@ class Bandit:
         return type(self).from_bytes, (self.to_bytes(),)
 
 
-def load_saved(file: File) -> Policy | Bandit:
-    """Read a bandit or a policy of any class from a file written by `save`."""
+def load(file: File, *, seed: int | Keep | None = "saved") -> Any:
+    """Read a policy of any class, or a `Bandit`, from a file written by `save`.
+
+    Parameters
+    ----------
+    file : str or path
+        A file can name any settings, so load only files that you trust to be yours.
+    seed : int or None, optional
+        Begin another stream of random numbers. By default what is read takes the decisions that the saved one would.
+    """
     content = policy_file.read(file)
-    header, _ = policy_file.unpacked(content, str(file))
-    return Bandit.from_bytes(content, source=str(file)) if header.get("class") == KIND else Policy.load(file)
+    if policy_file.unpacked(content, str(file))[0].get("class") != KIND:
+        return Policy._load(content, str(file), seed)
+    bandit = Bandit.from_bytes(content, source=str(file))
+    if seed != "saved":
+        bandit.reseed(seed)
+    return bandit
 
 
 FORGOTTEN = "forgotten arm"

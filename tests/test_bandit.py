@@ -14,7 +14,7 @@ import pyarrow
 import pytest
 from numpy.testing import assert_array_equal
 
-from hybandits import Bandit, Boolean, Category, FileError, Labels, Number, Vector, load
+from hybandits import Bandit, Boolean, Category, FileError, Labels, Number, Policy, Vector, load
 
 ARTICLES = {
     "a17": {"price": 2.5, "topic": "news"},
@@ -155,7 +155,11 @@ def test_a_loaded_bandit_goes_on_as_the_saved_one(tmp_path: Path, n: int) -> Non
     bandit = taught(n, strict=n == 50)
     bandit.put_arms(ARTICLES)
     bandit.save(tmp_path / "bandit.npz")
-    loaded = Bandit.load(tmp_path / "bandit.npz")
+    loaded = load(tmp_path / "bandit.npz")
+    other = load(tmp_path / "bandit.npz", seed=5)
+    again = bandit.copy()
+    again.reseed(5)
+    assert other.to_bytes() == again.to_bytes()
     for each in (bandit, loaded):
         for user in users(60, seed=4):
             each.learn(each.choose(user).receipt, reward=1.5)
@@ -169,8 +173,8 @@ def test_files_that_are_no_bandits(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="holds a HyIDS, not a Bandit"):
         Bandit.load(tmp_path / "policy.npz")
     bandit.save(tmp_path / "bandit.npz")
-    with pytest.raises(FileError, match=r"holds a Bandit, which is no policy by itself: use Bandit\.load"):
-        load(tmp_path / "bandit.npz")
+    with pytest.raises(FileError, match=r"holds a Bandit, which is no policy by itself: use hybandits\.load"):
+        Policy.load(tmp_path / "bandit.npz")
     with pytest.raises(FileError, match="truncated, corrupt"):
         Bandit.from_bytes(bandit.to_bytes()[:-30])
 
@@ -338,6 +342,32 @@ def test_what_is_not_declared_is_counted_or_refused() -> None:
     assert bandit.features.fallbacks == {("user.shoe", "(column not declared)"): 1}
     with pytest.raises(ValueError, match="user column 'shoe' is not declared, and strict=True"):
         taught(50, strict=True).choose(user, ARTICLES)
+
+
+def test_a_value_that_falls_back_is_counted_once() -> None:
+    bandit, user = taught(50), {"age": 3.0, "country": "atlantis"}
+    fallbacks = bandit.features.fallbacks
+    bandit.learn(bandit.choose(user, ARTICLES).receipt, reward=1.0)
+    assert fallbacks == {("user.country", "atlantis"): 1}
+    bandit.learn_batch(bandit.choose_batch([user] * 2, ARTICLES).receipts, rewards=[1.0, 0.0])
+    bandit.learn(bandit.rank(user, ARTICLES, 2).receipts[1], reward=1.0)
+    assert fallbacks == {("user.country", "atlantis"): 4}
+    bandit.learn("a17", user, 1.0, columns=ARTICLES["a17"])
+    with_a_key = bandit.choose(user, ARTICLES, key=1).receipt
+    assert fallbacks == {("user.country", "atlantis"): 5}, "a key counts nothing"
+    bandit.learn_batch([with_a_key, bandit.choose(user, ARTICLES).receipt], rewards=[1.0, 1.0])
+    assert fallbacks == {("user.country", "atlantis"): 7}
+
+
+def test_the_columns_of_users_stay_out_of_z_in_wide_maps() -> None:
+    levels = [f"l{i}" for i in range(25)]
+    rows = [{"city": levels[i % 25]} for i in range(80)]
+    columns = [{"brand": levels[i * i % 25]} for i in range(80)]
+    bandit = Bandit(user={"city": "category"}, arm={"brand": levels}, first_rows=80, seed=0)
+    bandit.learn_batch(["a", "b"] * 40, rows, np.arange(80.0) % 2, columns=columns)
+    assert bandit.fixed
+    assert bandit.features.d1 > 500
+    assert bandit.features.names_z == ["constant"]
 
 
 def test_constant_and_repeated_columns_are_noticed_once() -> None:

@@ -250,7 +250,7 @@ def evaluate(
     The other policies are compared with the first one on the same rounds.
     """
     with plain_errors():
-        from hybandits.bandit import Bandit, load_saved
+        from hybandits.bandit import Bandit, load
         from hybandits.evaluation import EvaluationPlan, targets
         from hybandits.foundation.files import make_writable_folder, write_text
         from hybandits.policies.by_name import import_named
@@ -262,7 +262,7 @@ def evaluate(
             make_writable_folder(out)
         for module in modules or ():
             import_named(module)
-        loaded = {spec: load_saved(spec) for spec in policy if spec.endswith(".npz")}
+        loaded = {spec: load(spec) for spec in policy if spec.endswith(".npz")}
         bandits = {spec: each for spec, each in loaded.items() if isinstance(each, Bandit)}
         saved = {spec: each for spec, each in loaded.items() if not isinstance(each, Bandit)}
         common = targets.common_features(saved) if features is None else features

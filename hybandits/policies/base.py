@@ -670,7 +670,7 @@ class Policy(ABC):
         if expected is not None and name in (expected._name_in_files(), f"__main__:{expected.__name__}"):
             kind = expected  # not another class of that name, such as one that was defined again
         if name == "Bandit":
-            raise FileError("the file holds a Bandit, which is no policy by itself: use Bandit.load")
+            raise FileError("the file holds a Bandit, which is no policy by itself: use hybandits.load")
         if kind is None:  # a file must not cause an import
             module = name.rpartition(":")[0] or "of the class"
             raise FileError(
