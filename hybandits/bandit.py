@@ -7,7 +7,6 @@ import threading
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-import narwhals
 import numpy as np
 
 from hybandits.estimators import policy_file
@@ -15,8 +14,8 @@ from hybandits.estimators.arms import Prediction
 from hybandits.estimators.policy_file import FileError
 from hybandits.estimators.random_stream import key_of_seed, stream_of
 from hybandits.features import Features
-from hybandits.features.columns import columns_of, is_missing, is_record, is_table, table_of
-from hybandits.features.named import LIMIT, Notes
+from hybandits.features.columns import columns_of, is_missing, is_record, is_table
+from hybandits.features.named import LIMIT, Notes, declarations
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, parameters_of
 from hybandits.kernels.arrow import LIMIT as LARGEST
@@ -127,27 +126,16 @@ class Bandit:
         seed: int | None = None,
     ) -> None:
         declared = Features(
-            user=user,
-            arm=_without(arm, arm_id),
-            pair=pair,
-            interactions=interactions,
-            own=own,
-            curves=curves,
-            limit=limit,
-            strict=strict,
-        )
+            user=user, arm=declarations("arm", arm, beside=arm_id), pair=pair, interactions=interactions, own=own,
+            curves=curves, limit=limit, strict=strict,
+        )  # fmt: skip
         first_rows = checks.count("first_rows", first_rows, least=1, why="the map is learned from them")
         self._start(declared, policy, first_rows, arm_id, key_of_seed(seed, stream_of(KIND)) >> 1)
 
     def _start(self, declared: Features, policy: str, first_rows: int, arm_id: str, seed: int) -> None:
         self._lock = threading.RLock()
-        self._declared, self._spec, self.first_rows, self.arm_id, self._seed = (
-            declared,
-            policy,
-            first_rows,
-            arm_id,
-            seed,
-        )
+        self._declared, self._spec, self._seed = declared, policy, seed
+        self.first_rows, self.arm_id = first_rows, arm_id
         for inner, _ in nested_policies(*parse_policy(policy)):
             if issubclass(policy_class(inner), HyRan | SupLinUCB):
                 raise ValueError(f"{inner} needs all candidates of a round to learn from one: use HyIDS or HyLinUCB")
@@ -260,18 +248,13 @@ class Bandit:
 
     def _put(self, ids: list[Hashable]) -> _Candidates:
         """Candidates among the arms that were put, whose vectors are kept."""
-        if unknown := [arm for arm in ids if arm not in self._pool]:
-            near = checks.nearest(unknown[0], map(str, self._pool))
-            raise ValueError(
-                f"arm {checks.short(unknown[0])} was not put{near}: pass its columns, or put_arms(..) first"
-            )
+        columns = [self._columns_put(arm) for arm in ids]
         if self._vectors[0] is not self.features:
             pool = {name: [each[name] for each in self._pool.values()] for name in self.features.arm}
             encoded = self.features.encoded("arm", pool, len(self._pool), [])
             self._vectors = self.features, dict(zip(self._pool, encoded, strict=True))
-        kept = self._vectors[1]
-        raw = {name: [self._pool[arm][name] for arm in ids] for name in self.features.arm}
-        return _Candidates(ids, raw, np.array([kept[arm] for arm in ids]))
+        raw = {name: [each[name] for each in columns] for name in self.features.arm}
+        return _Candidates(ids, raw, np.array([self._vectors[1][arm] for arm in ids]))
 
     # ------------------------------------------------------------------ choosing
 
@@ -288,16 +271,11 @@ class Bandit:
 
     def _columns(self, what: str, data: Any, n: int, noted: Notes) -> dict[str, list[Any]]:
         """The columns of a side in n rows."""
-        names = list(getattr(self.features, what))
-        if not names:
-            if data is not None and what == "pair":
-                raise ValueError("pairs are given, but there are no pair features: declare some, or leave pairs out")
+        if not self.features.needs(what, data):
             return {}
-        if data is None:
-            raise TypeError(f"{what} columns are missing: pass {', '.join(names)} as a table or a list of dicts")
         raw = self.features.raw(what, data, noted)
-        if len(raw[names[0]]) != n:
-            raise ValueError(f"there are {len(raw[names[0]])} {what} rows, expected {n}: pass one for each")
+        if (rows := len(next(iter(raw.values())))) != n:
+            raise ValueError(f"there are {rows} {what} rows, expected {n}: pass one for each")
         return raw
 
     def _receipt(
@@ -422,16 +400,8 @@ class Bandit:
         """
         values = [checks.reward(reward)]
         checks.finite("reward", np.array(values[0]), LARGEST)
-        if isinstance(arm, Mapping | Choice):
-            if user is not None or columns is not None or pair is not None:
-                raise TypeError(
-                    "a receipt holds all columns: pass it and the reward alone, as in learn(receipt, reward=1)"
-                )
-            self.learn_batch([arm], rewards=values)
-        else:
-            sides = ([each] if each is not None else None for each in (user, columns, pair))
-            users, arms, pairs = sides
-            self.learn_batch([arm], users, values, columns=arms, pairs=pairs)
+        users, arms, pairs = ([each] if each is not None else None for each in (user, columns, pair))
+        self.learn_batch([arm], users, values, columns=arms, pairs=pairs)
 
     @synchronized
     def learn_batch(
@@ -571,11 +541,12 @@ class Bandit:
             counted = [bool(each.get("counted")) for each in ids]
             for each in ids:
                 if missing := [key for key in ("arm", "user", "columns", "pair") if key not in each]:
-                    raise ValueError(
-                        f"the receipt has no {missing[0]!r}, got {checks.short(each)}: pass choice.receipt"
-                    )
+                    wrong = f"the receipt has no {missing[0]!r}, got {checks.short(each)}"
+                    raise ValueError(f"{wrong}: pass choice.receipt")
             if users is not None or columns is not None or pairs is not None:
-                raise TypeError("receipts hold all columns: pass them and the rewards alone")
+                raise TypeError(
+                    "a receipt holds all columns: pass it and the reward alone, as in learn(receipt, reward=1)"
+                )
             users, columns, pairs = ([each[key] for each in ids] for key in ("user", "columns", "pair"))
             ids = [each["arm"] for each in ids]
             columns = columns if self.features.arm else None
@@ -591,9 +562,8 @@ class Bandit:
 
     def _columns_put(self, arm: Hashable) -> dict[str, Any]:
         if arm not in self._pool:
-            raise ValueError(
-                f"arm {checks.short(arm)} was not put: pass its columns, its receipt, or put_arms(..) first"
-            )
+            near = checks.nearest(arm, map(str, self._pool))
+            raise ValueError(f"arm {checks.short(arm)} was not put{near}: pass its columns, or put_arms(..) first")
         return self._pool[arm]
 
     def refresh(self) -> None:
@@ -741,13 +711,3 @@ def criterion(policy: Policy, features: Features) -> float:
 def is_forgotten(arm: Hashable) -> bool:
     """Return whether this stands for an arm that was forgotten."""
     return isinstance(arm, tuple) and arm[:1] == (FORGOTTEN,)
-
-
-def _without(rows: Any, name: str) -> Any:
-    """Return a table or a list of dicts without a column."""
-    if is_table(rows):
-        table = table_of(rows)
-        return narwhals.to_native(table.drop([name])) if name in table.columns else rows
-    if isinstance(rows, list) and all(is_record(row) for row in rows):
-        return [{key: row[key] for key in row.keys() if key != name} for row in rows]  # noqa: SIM118 - pandas
-    return rows

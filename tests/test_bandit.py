@@ -199,7 +199,7 @@ def test_a_key_changes_nothing() -> None:
         ({"user": {"age": np.inf, "country": "de"}}, "user feature 'age' is inf: pass a finite number"),
         ({"user": {"age": "31", "country": "de"}}, r"user feature 'age' is '31' \(str\), expected a number"),
         ({"user": {"age": 31, "country": 1.5}}, "user feature 'country' is 1.5 .* expected a category"),
-        ({"user": None}, "user columns are missing: pass age, country"),
+        ({"user": None}, "users are missing: pass age, country"),
         ({"arms": {}}, "there are no arms: pass at least one"),
         ({"arms": None}, "there are no arms: pass them, or put_arms"),
         ({"arms": ["a17"]}, "arm 'a17' was not put: pass its columns"),

@@ -399,26 +399,23 @@ class Labels(Category):
 class Vector:
     """A column that holds vectors of one length, such as embeddings. Each entry is centred and scaled.
 
+    A missing vector is zeros, and is counted.
+
     Parameters
     ----------
     size : int, optional
         The length; by default that of the first row.
-    missing : {"auto", "error"}
-        The treatment of a missing vector: an error, or zeros, which is counted.
     centre, scale : tuple of float, optional
         What is subtracted from the entries, and divided by. By default the mean and the standard deviation of each.
     """
 
     size: int | None = None
-    missing: str = AUTO
     centre: tuple[float, ...] | None = None
     scale: tuple[float, ...] | None = None
 
     curves = 0
 
     def __post_init__(self) -> None:
-        if self.missing not in (AUTO, ERROR):
-            raise ValueError(f"missing must be auto or error, got {self.missing!r}")
         if self.size is not None:
             checks.count("size", self.size, least=0, why="it is the length of the vectors")
         for name in ("centre", "scale"):
@@ -473,8 +470,6 @@ class Vector:
         read = self._read(words, values, self.size)
         missing = np.isnan(read).any(axis=1)
         for row in np.flatnonzero(missing).tolist():
-            if self.missing == ERROR:
-                raise ValueError(f"{place(words, row, values)} is missing: pass a list of {self.size} numbers")
             note(row, "missing")
         if out.shape[1]:
             out[~missing] = (read[~missing] - np.array(self.centre)) / np.array(self.scale)
@@ -573,12 +568,18 @@ def is_table(data: Any) -> bool:
     return isinstance(table_of(data), narwhals.DataFrame)
 
 
+def _without_ids(data: Any) -> Any:
+    """Return the records of a mapping of ids to records; anything else as it is."""
+    by_id = isinstance(data, Mapping) and data and all(isinstance(value, Mapping) for value in data.values())
+    return list(data.values()) if by_id else data
+
+
 def names_of(what: str, data: Any) -> list[str]:
     """Return the names of all columns of records or of a table."""
-    table = table_of(data)
+    table = table_of(_without_ids(data))
     if isinstance(table, narwhals.DataFrame):
         return list(table.columns)
-    records = [data] if is_record(data) else list(data)
+    records = [data] if is_record(table) else list(table)
     for record in records:
         if not is_record(record):
             raise TypeError(f"{what} is {checks.short(record)} ({type(record).__name__}): pass a dict or a table")
@@ -587,8 +588,7 @@ def names_of(what: str, data: Any) -> list[str]:
 
 def columns_of(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any]]:
     """Return the named columns of records or of a table."""
-    if isinstance(data, Mapping) and data and all(isinstance(value, Mapping) for value in data.values()):
-        data = list(data.values())  # by id
+    data = _without_ids(data)
     table = table_of(data)
     if isinstance(table, narwhals.DataFrame):
         if unknown := [name for name in names if name not in table.columns]:
@@ -612,16 +612,6 @@ def columns_of(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any
             if missing := [name for name in names if name not in record]:
                 raise ValueError(_no_feature(words, missing[0], record.keys())) from None
         raise
-
-
-def undeclared(data: Any, names: Mapping[str, Any]) -> list[str]:
-    """Return the names of columns of records or of a table that are not among `names`."""
-    if isinstance(data, Mapping):
-        data = list(data.values())
-    table = table_of(data)
-    if isinstance(table, narwhals.DataFrame):
-        return [name for name in table.columns if name not in names]
-    return [str(name) for record in table if len(record) > len(names) for name in record.keys() if name not in names]  # noqa: SIM118
 
 
 def _no_feature(what: str, name: str, known: Iterable[Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from hybandits.features import columns
-from hybandits.features.columns import AUTO, ERROR, LEAST_ROWS, Feature, Number, plain_features
+from hybandits.features.columns import AUTO, ERROR, LEAST_ROWS, Feature, Number, Vector, plain_features
 from hybandits.features.maps import FeatureMap, Products, Slots, hashes, split_name
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, ready
@@ -113,8 +113,8 @@ class _Side:
         Columns that are not declared, except the one named `beside`, are added to `noted`.
         """
         raw = columns.columns_of(self.what, data, list(self.features))
-        for name in columns.undeclared(data, self.features):
-            if name != beside:
+        for name in columns.names_of(self.what, data):
+            if name not in self.features and name != beside:
                 if strict:
                     near = checks.nearest(name, self.features)
                     raise ValueError(f"{self.what} column {name!r} is not declared{near}, and strict=True refuses it")
@@ -164,21 +164,22 @@ class _Side:
         return len(data)
 
 
-def _declarations(what: str, given: Any) -> dict[str, Feature]:
-    """Return the features of a side by name, from their declarations or from rows that show their kinds."""
-    if given is None:
+def declarations(what: str, given: Any, beside: str = "") -> dict[str, Feature]:
+    """Return the features of a side by name, from their declarations or from rows that show their kinds.
+
+    The column of rows that is named `beside` is left out.
+    """
+    if given is None or (isinstance(given, Mapping) and not given):
         return {}
     if isinstance(given, Mapping) and not all(isinstance(value, Mapping) for value in given.values()):
         for name in given:
             if not isinstance(name, str) or not name:
                 raise TypeError(f"{what} must name features by strings, got {checks.short(name)}")
         return {name: columns.declared(f"{what} feature {name!r}", each) for name, each in given.items()}
-    if isinstance(given, Mapping):
-        given = list(given.values())
     if (isinstance(given, list) and not all(columns.is_record(each) for each in given)) or isinstance(given, str):
         example = '{"age": "number"}'
         raise TypeError(f"{what} must be a dict such as {example}, or rows to infer it from, got {checks.short(given)}")
-    names = columns.names_of(what, given)
+    names = [name for name in columns.names_of(what, given) if name != beside]
     rows = columns.columns_of(what, given, names)
     return {name: columns.inferred(f"{what} feature {name!r}", rows[name]) for name in names}
 
@@ -270,7 +271,7 @@ class Features:
         self.own = None if own is None else list(own)
         self.idle = dict(idle or {})
         self.user, self.arm, self.pair = (
-            _declarations(what, given) for what, given in (("user", user), ("arm", arm), ("pair", pair))
+            declarations(what, given) for what, given in (("user", user), ("arm", arm), ("pair", pair))
         )
         self.map = map
         if map is not None:
@@ -299,11 +300,12 @@ class Features:
                 raise ValueError(f'map "{base}" needs {what} features: name some, or leave constant at True')
         for features in (self.user, self.arm, self.pair):
             for key, feature in features.items():
-                missing: Any = ERROR if feature.missing == AUTO else feature.missing
+                if not isinstance(feature, Vector) and feature.missing == AUTO:
+                    feature = replace(feature, missing=ERROR)
                 if isinstance(feature, Number):
                     centre, scale, knots = feature.centre or 0.0, feature.scale or 1.0, feature.knots or ()
                     feature = replace(feature, centre=centre, scale=scale, knots=knots)
-                features[key] = replace(feature, missing=missing)
+                features[key] = feature
                 if not features[key].complete:
                     raise ValueError(f"feature {key!r} is not fully declared: map {name!r} learns nothing from rows")
 
@@ -334,22 +336,22 @@ class Features:
             self.families, self.groups = (in_x, in_z), (x_groups, z_groups)
         self.d1, self.d2 = self._x.width, self._z.width
 
-    def _found(self, word: str, sides: Sequence[_Side], argument: str) -> tuple[_Side, str]:
+    def _named_by(self, word: str, sides: Sequence[_Side], argument: str) -> tuple[_Side, str]:
         """The side and name of a feature that an argument names, as "age" or "user.age"."""
-        found = [(side, name) for side in sides for name in side.features if word in (name, f"{side.what}.{name}")]
-        known = [name for side in sides for name in side.features]
-        if not found:
+        matches = [(side, name) for side in sides for name in side.features if word in (name, f"{side.what}.{name}")]
+        if not matches:
+            known = [name for side in sides for name in side.features]
             near = checks.nearest(word, known)
             raise ValueError(f"{argument} names {word!r}{near}, which is none of its features {checks.short(known)}")
-        if len(found) > 1:
-            both = " or ".join(f"{side.what}.{name}" for side, name in found)
+        if len(matches) > 1:
+            both = " or ".join(f"{side.what}.{name}" for side, name in matches)
             raise ValueError(f"{argument} names {word!r}, which is a feature of several sides: write {both}")
-        return found[0]
+        return matches[0]
 
     def _own_parts(self) -> list[Part]:
         """The parts of the features that `own` names."""
-        found = [self._found(word, self._sides, "own") for word in self.own or () if word != "1"]
-        return [part for side, name in found for part in side.parts[name]]
+        named = [self._named_by(word, self._sides, "own") for word in self.own or () if word != "1"]
+        return [part for side, name in named for part in side.parts[name]]
 
     def _chosen_x(self) -> tuple[list[Family], dict[Family, int]]:
         """The families of x, and the columns that are shared by the products of those that are hashed."""
@@ -409,8 +411,8 @@ class Features:
             words = [(a, b) for a, b in (each, each[::-1]) if a in users and b in others]
             if not words:
                 raise ValueError(f"interactions has {each!r}: name one feature of the user and one of an arm or a pair")
-            user, name = self._found(words[0][0], (self._user,), "interactions")
-            candidate, other = self._found(words[0][1], (self._arm, self._pair), "interactions")
+            user, name = self._named_by(words[0][0], (self._user,), "interactions")
+            candidate, other = self._named_by(words[0][1], (self._arm, self._pair), "interactions")
             pairs.append((user.crossed[name], candidate.crossed[other]))
         return pairs
 
@@ -505,6 +507,15 @@ class Features:
                 "features = features.learn(users, arms), use Bandit, or declare them fully"
             )
 
+    def needs(self, what: str, data: Any) -> bool:
+        """Return whether a side has features; raise an error if its data are missing, or pairs given without need."""
+        features = self._side(what).features
+        if features and data is None:
+            raise ValueError(f"{what}s are missing: pass {', '.join(features)} as a table or a list of dicts")
+        if what == "pair" and not features and data is not None:
+            raise ValueError("pairs are given, but there are no pair features: name them in pair, or leave pairs out")
+        return bool(features)
+
     def _side(self, what: str) -> _Side:
         return {"user": self._user, "arm": self._arm, "pair": self._pair}[what]
 
@@ -553,12 +564,8 @@ class Features:
         return self._vectors("pair", pairs)
 
     def _pairs_of(self, pairs: Any, n: int) -> FloatArray | None:
-        if pairs is None and not self.pair:
+        if not self.needs("pair", pairs):
             return None
-        if not self.pair:
-            raise ValueError("pairs are given, but there are no pair features: name them in pair, or leave pairs out")
-        if pairs is None:
-            raise ValueError(f"pairs are missing: pass {', '.join(self.pair)} of the user and every arm")
         if isinstance(pairs, Mapping):
             raise TypeError("pairs is a dict: pass a list of dicts or a table in the order of the arms")
         p = self.pair_vectors(pairs)

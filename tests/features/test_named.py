@@ -271,7 +271,7 @@ def test_pairs_of_every_kind() -> None:
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        (None, "pairs are missing: pass near, bought of the user and every arm"),
+        (None, "pairs are missing: pass near, bought as a table"),
         (PAIRS[:2], "there are 3 arms and 2 pairs"),
         ([{"near": 1}] * 3, "pair 0 has no feature 'bought'"),
         ([{**pair, "near": None} for pair in PAIRS], "pair feature 'near' in row 0 is missing"),
