@@ -347,7 +347,7 @@ class LearnedModel:
     def _step(self, arrays: evidence.Model) -> tuple[FloatArray, FloatArray]:
         """One fixed-point step over all arms; their data are up to date."""
         if self.large and self.arrays.arms.rank[self.in_order].sum() <= self.d1 + self.d2:
-            step = large.with_room(large.begin_step(self.in_order, self.d1, self.d2, arrays), self.d1)
+            step = large.with_buffers(large.begin_step(self.in_order, self.d1, self.d2, arrays), self.d1)
             large.advance(step, self.d1, self.d2, math.inf)
             return large.finish_step(step, self.d1, self.d2, arrays, 0.0, self.fixed_noise)  # type: ignore[no-any-return]
         known: tuple[FloatArray, FloatArray] = evidence.step(
@@ -467,7 +467,7 @@ class LearnedModel:
             slots, left_out, _ = empirical_bayes.arms_of_step(d1, d2, self.arrays.arms, state, max(BUDGET, 2.0 * p**3))
             empirical_bayes.fade_arms(slots, d1, d2, self.arrays)
             own = self._with_own_settings()
-            step = large.with_room(large.begin_step(slots, d1, d2, own), d1)
+            step = large.with_buffers(large.begin_step(slots, d1, d2, own), d1)
             part = Unfinished(
                 step=step, state=own.state, features=own.features, mean_spread=own.mean_spread,
                 left_out=np.array([left_out]),

@@ -53,7 +53,7 @@ def put_together(saved: dict[str, np.ndarray], d1: int, d2: int) -> Unfinished |
     if "step_sums" in saved:
         n, size, edges = (len(saved.get(f"step_{name}", ())) for name in ("rows_e", "rows_values", "edges"))
         blank = Unfinished(
-            step=large.with_room(_blank_step(n, size, edges, d1, d2), d1), state=np.zeros(1, evidence.STATE),
+            step=large.with_buffers(_blank_step(n, size, edges, d1, d2), d1), state=np.zeros(1, evidence.STATE),
             features=np.zeros(d1 + d2, evidence.FEATURE), mean_spread=np.zeros((d2, d2)), left_out=np.zeros(1),
         )  # fmt: skip
     else:

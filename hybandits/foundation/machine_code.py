@@ -139,7 +139,7 @@ def _initialise(target_context: Any) -> None:
 
 
 FOUND: list[tuple[KernelCache, Any, Any]] = []
-"""What this process has found on disk: the cache of a kernel, the types, and the machine that the code is for."""
+"""Kernels that this process has loaded from disk: the cache, the types, and the machine that the code is for."""
 
 
 class KernelCache(_Cache):  # type: ignore[misc]
@@ -157,7 +157,7 @@ class KernelCache(_Cache):  # type: ignore[misc]
 
     @cached_property
     def kept(self) -> Any:
-        """What numba keeps on disk; looked for only when needed, since that tries to write files."""
+        """Numba's own cache on disk; looked for only when needed, since that tries to write files."""
         try:
             kept = FunctionCache(self.function)
         except RuntimeError:  # neither the package's folder nor the user's cache folder can be written to

@@ -240,7 +240,7 @@ def start_of_row(k, d):
 
 @kernel
 def copied_rows(d1, d2, data, more):
-    """The rows of theta and of dropped arms that are not 0, those that begin last first; room for more whole rows."""
+    """The rows of theta and of dropped arms that are not 0, those that begin last first; space for more whole rows."""
     p = d1 + d2
     count = 0
     size = 0
@@ -273,7 +273,7 @@ def copied_rows(d1, d2, data, more):
 
 @kernel
 def begin_step(slots, d1, d2, model):
-    """A `Step` at the scales of a model, for these arms; X' and G are left to `with_room`."""
+    """A `Step` at the scales of a model, for these arms; X' and G are left to `with_buffers`."""
     state, data = model.state[0], model.data
     p = d1 + d2
     prior = np.empty(p)
@@ -304,7 +304,7 @@ def begin_step(slots, d1, d2, model):
     )  # fmt: skip
 
 
-def with_room(step: Step, d1: int) -> Step:
+def with_buffers(step: Step, d1: int) -> Step:
     """The step with X' and G, zeros for now. NumPy's zeros cost no time until they are used, those of kernels do."""
     n = -(-len(step.rows.e) // WIDE) * WIDE
     return step._replace(right=np.zeros(n * (-(-d1 // 4) * 4)), triangle=np.zeros(n * n))

@@ -161,7 +161,7 @@ class Contenders(NamedTuple):
     """s; empty if it is 0."""
     by_theta: Any
     """True if theta is drawn first."""
-    room: Any
+    buffer: Any
     """Space for normals and deviations."""
 
 
@@ -176,7 +176,7 @@ def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
     stride = 4 * ((d1 + 3) // 4)
     # all in one array: the C library would return several large ones to the system after every call, which costs more
     space = np.empty(n * stride + (stride + 3 * n) * PAIRS)
-    flat, room = space[: n * stride], space[n * stride :]
+    flat, buffer = space[: n * stride], space[n * stride :]
     y, square, mean = flat.reshape((n, stride)), np.empty(n), np.empty(n)
     theta = np.zeros(stride)
     transpose_times(shared_score, 0 * n, d1, shared_score, theta)
@@ -195,15 +195,15 @@ def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
     left, at = within_reach(mean, square, y, greedy, sum_of_squares(shared_score, d1, d1 + triangle_size(d1)), reach)
     mean, square = mean[left], square[left]
     if left.shape[0] > MANY and d1 > MANY:
-        return Contenders(left, at, mean, y, square, y, left, np.sqrt(square), True, room)
+        return Contenders(left, at, mean, y, square, y, left, np.sqrt(square), True, buffer)
     g = np.empty((left.shape[0], stride))
     times_shared(flat, left, stride, shared_score, d1, g.reshape(g.size))
     kept, at = within_reach(mean, square, g, at, 1.0, reach)
     left, mean, square = left[kept], mean[kept], square[kept]
     if kept.shape[0] > stride + 1:
-        return Contenders(left, at, mean, y, square, g, kept, np.sqrt(square), False, room)
+        return Contenders(left, at, mean, y, square, g, kept, np.sqrt(square), False, buffer)
     factor = joint_factor(g[kept], square)
-    return Contenders(left, at, mean, y, square, factor, np.arange(kept.shape[0]), square[:0], False, room)
+    return Contenders(left, at, mean, y, square, factor, np.arange(kept.shape[0]), square[:0], False, buffer)
 
 
 @kernel(inline=True)
@@ -335,11 +335,11 @@ def deviate(factor, rows, roots, sigma, normals, deviations):
 
 
 @kernel(inline=True)
-def room_for_draws(among):
+def buffers_for_draws(among):
     """Arrays for the normals and the deviations of `draw_deviations`."""
     k = among.left.shape[0]
     size = PAIRS * (among.factor.shape[1] + among.roots.shape[0])
-    return among.room[:size], among.room[size : size + 2 * k * PAIRS].reshape((k, 2 * PAIRS))
+    return among.buffer[:size], among.buffer[size : size + 2 * k * PAIRS].reshape((k, 2 * PAIRS))
 
 
 @kernel
@@ -412,7 +412,7 @@ def count_places(
     if k == 1:
         counts[left[0], 0] = 2.0 * pairs
         return
-    normals, deviations = room_for_draws(among)
+    normals, deviations = buffers_for_draws(among)
     dimensions = normals.shape[0] // PAIRS
     where = np.empty(dimensions, np.int64)
     steps = np.empty(dimensions, np.int64)
@@ -544,7 +544,7 @@ def mixture_among(among, d1, shared_score, sigma, key, purpose, decision):
     """`best_mixture` by 2 PAIRS joint draws."""
     if among.left.shape[0] == 1:
         return among.at, 0.0
-    normals, deviations = room_for_draws(among)
+    normals, deviations = buffers_for_draws(among)
     fill_coarse_normals(key, purpose, decision, normals)
     draw_deviations(among, d1, shared_score, sigma, normals, deviations)
     return best_mixture(deviations, among.means, among.at)

@@ -532,7 +532,7 @@ class _Measure(NamedTuple):
 
     @property
     def claim(self) -> str:
-        """What is claimed of it."""
+        """The claim about it, in words."""
         return f"{self.what} {'linear' if self.linear else 'like a square root'}"
 
 

@@ -172,7 +172,7 @@ class Corrections(msgspec.Struct):
 
 
 class ErasedUser(msgspec.Struct):
-    """How many decisions of a user are about to be erased; 0 if there are none."""
+    """Number of decisions of a user that are about to be erased; 0 if there are none."""
 
     decisions: int
 

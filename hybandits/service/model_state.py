@@ -112,7 +112,7 @@ class Pool:
     vectors: FloatArray | int
     """The arms' vectors, one row each; their number where arms have no features."""
     given: list[Candidate] | None = None
-    """What the request says about them, if it says anything."""
+    """Their features in the request, if it has any."""
     pairs: FloatArray | None = None
     """The vectors of the user and each arm together, those of places included, if there are such features."""
     limits: tuple[FloatArray, FloatArray] | None = None

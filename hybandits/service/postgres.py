@@ -27,7 +27,7 @@ SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET jit = off
 """
-"""Settings of every connection. A server that hangs cannot hold the lock for ever. Plans that were made when the table
+"""Settings of every connection. A server that hangs cannot hold the lock forever. Plans that were made when the table
 was empty use indexes."""
 
 DEFAULTS = {

@@ -26,7 +26,7 @@ def test_a_step_in_slices_is_that_of_dense_algebra(mode: str, d1: int, d2: int, 
     solved = solve(rows, before, 4)
     model = estimator.models[0]
     arrays = model._with_own_settings()
-    part, slices = large.with_room(large.begin_step(model.in_order, d1, d2, arrays), d1), 0
+    part, slices = large.with_buffers(large.begin_step(model.in_order, d1, d2, arrays), d1), 0
     while part.at[0] < large.DONE:
         large.advance(part, d1, d2, budget or 1e-9)
         slices += 1
@@ -53,7 +53,7 @@ def test_a_step_in_slices_is_the_one_at_once(memory: float | None) -> None:
     model.fade_all()
     slots = model.in_order[::2].copy()
     one, other = model._with_own_settings(), model._with_own_settings()
-    part = large.with_room(large.begin_step(slots, 19, 3, other), 19)
+    part = large.with_buffers(large.begin_step(slots, 19, 3, other), 19)
     large.advance(part, 19, 3, np.inf)
     for ours, theirs in zip(
         large.finish_step(part, 19, 3, other, 4.0, False), evidence.step(slots, 19, 3, one, 4.0, False), strict=True

@@ -49,7 +49,7 @@ class Posterior:
     def covariance_of_draws(self, among: Any) -> np.ndarray:
         """A A', where the deviations of contenders are A times the normals: one column of A from each unit vector."""
         d1, shared_score = self.x.shape[1], self.arguments[4]
-        size = len(posterior_sampling.room_for_draws(among)[0]) // PAIRS
+        size = len(posterior_sampling.buffers_for_draws(among)[0]) // PAIRS
         unit, columns = np.eye(PAIRS * (size // PAIRS + 1)), []
         for first in range(0, size, PAIRS):
             deviations = np.empty((len(among.left), 2 * PAIRS))

@@ -204,7 +204,7 @@ def test_propensities_of_several_models_are_averages_by_weight() -> None:
     assert 0 < policy.choose(x, z, ARMS).propensity <= 1  # type: ignore[operator]
 
 
-def test_the_model_that_decides_is_drawn_anew_for_every_decision() -> None:
+def test_the_model_that_decides_is_drawn_for_every_decision() -> None:
     policy, page = HyIDS(d1=4, d2=3, memory="auto", seed=0), Page(4, 3)
     page.play(policy, 60)
     mixture = policy.estimator
@@ -276,15 +276,15 @@ def test_thompson_propensities_are_sampled_frequencies_and_leave_decisions_alone
         policy.reseed(seed)
         counts[policy.choose(x, z, ARMS).index] += 1
     frequencies = counts / n
-    teller = HyThompson(d1=4, d2=3, noise=0.5, propensity_draws=4000, seed=0)
+    estimating = HyThompson(d1=4, d2=3, noise=0.5, propensity_draws=4000, seed=0)
     quiet = HyThompson(d1=4, d2=3, noise=0.5, seed=0)
     for row in log:
-        teller.learn(*row)
+        estimating.learn(*row)
         quiet.learn(*row)
-    p = teller.propensities(x, z, ARMS)
+    p = estimating.propensities(x, z, ARMS)
     assert (np.abs(p - frequencies) < 6 * np.sqrt(2 * frequencies.clip(1e-3) / n)).all()
     for _ in range(5):
-        a, b = teller.choose(x, z, ARMS), quiet.choose(x, z, ARMS)
+        a, b = estimating.choose(x, z, ARMS), quiet.choose(x, z, ARMS)
         assert a.index == b.index
         assert b.propensity is None
         assert a.propensity == pytest.approx(p[a.index], abs=6 * math.sqrt(0.25 / 4000) * 1.5)

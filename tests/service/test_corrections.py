@@ -57,7 +57,7 @@ def played(path: Path, content: dict[str, Any], values: dict[int, float | None],
 
 
 def learned_of(service: Writer) -> tuple[Any, ...]:
-    """What the model was taught, whichever arms were decided."""
+    """The rewards that the model has learned, whichever arms were decided."""
     summary = service.state.summary
     return service.state.policies["live"].rounds, summary.reward.n, pytest.approx(summary.reward.total)
 

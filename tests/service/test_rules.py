@@ -40,7 +40,7 @@ PAIRED = {**FILE, "pair": {"numeric": ["distance"]}}
 
 
 def chosen(service: Writer, rounds: int = 60, **request: Any) -> dict[str, int]:
-    """How often each arm was decided."""
+    """Count the decisions of each arm."""
     counts: dict[str, int] = {}
     for _ in range(rounds):
         arm = decide(service, **request).body.arm

@@ -69,7 +69,7 @@ def counted(summary: Summary) -> dict[str, int]:
     return {name: sums.value.n for name, sums in summary.challengers.items()}
 
 
-def test_an_unchanged_challenger_goes_on_and_others_begin_anew() -> None:
+def test_an_unchanged_challenger_goes_on_and_others_begin_from_nothing() -> None:
     summary = filled()
     summary.compare("live", ["live", "bold", "new"], row=400, unchanged=["live", "bold"])
     assert counted(summary) == {"bold": 300, "new": 0}
@@ -82,7 +82,7 @@ def test_an_unchanged_challenger_goes_on_and_others_begin_anew() -> None:
     assert counted(summary) == {"bold": 0, "new": 2}
 
 
-def test_all_challengers_begin_anew_when_another_policy_is_live() -> None:
+def test_all_challengers_begin_from_nothing_when_another_policy_is_live() -> None:
     summary, policies = filled(), ["live", "bold", "new"]
     summary.compare("bold", policies, row=400, unchanged=policies)
     assert counted(summary) == {"live": 0, "new": 0}
