@@ -140,9 +140,11 @@ class Bandit:
             if issubclass(policy_class(inner), HyRan | SupLinUCB):
                 raise ValueError(f"{inner} needs all candidates of a round to learn from one: use HyIDS or HyLinUCB")
         self.fixed = declared.complete
-        self.features = declared if self.fixed else declared.learn(strict=False)
+        self.features = declared if self.fixed else declared.learn()
         if self.fixed:
             self._say(0)
+        else:
+            self.features.strict = False
         self.policy = self._policy_for(self.features)
         self._arms: list[Hashable] = []
         self._rewards: list[float] = []
@@ -487,7 +489,8 @@ class Bandit:
         decided when the first rows are complete, and until then they do; otherwise, once arms have rewards enough. In
         wide maps they do not, because learning all rows through both maps would take too long.
         """
-        features, undecided = self._declared.learn_raw(raw, strict=False), False
+        features, undecided = self._declared.learn_raw(raw), False
+        features.strict = False
         options = [features]
         if features.own is None and features.user:
             small = features.with_own(["1"])

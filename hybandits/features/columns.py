@@ -45,13 +45,18 @@ def place(words: str, row: int, values: Sequence[Any]) -> str:
     return f"{words} in row {row}" if len(values) > 1 else words
 
 
+def shown(value: Any) -> str:
+    """Return a value and its type for an error message."""
+    return f"{checks.short(value)} ({type(value).__name__})"
+
+
 def real(words: str, value: Any) -> float:
     """Return a finite number; raise for anything else."""
     if type(value) is float and math.isfinite(value):
         return value
     if not isinstance(value, numbers.Real | np.bool_):
-        given = f"{checks.short(value)} ({type(value).__name__})"
-        raise TypeError(f"{words} is {given}, expected a number: convert it, or declare a list of categories")
+        wrong = f"{words} is {shown(value)}, expected a number"
+        raise TypeError(f"{wrong}: convert it, or declare a list of categories")
     try:
         number = float(value)
     except OverflowError:
@@ -68,8 +73,8 @@ def category(words: str, value: Any) -> str | int:
     except TypeError:
         plain = None
     if not isinstance(plain, str | int):
-        given = f"{checks.short(value)} ({type(value).__name__})"
-        raise TypeError(f"{words} is {given}, expected a category, which is a str or an int: convert it with str")
+        wrong = f"{words} is {shown(value)}, expected a category, which is a str or an int"
+        raise TypeError(f"{wrong}: convert it with str")
     return plain
 
 
@@ -224,7 +229,7 @@ class Boolean(Number):
     def parse(self, words: str, value: Any) -> float:
         """Return 1 or 0."""
         if not isinstance(value, bool | np.bool_) and value not in (0, 1):
-            raise TypeError(f"{words} is {checks.short(value)} ({type(value).__name__}), expected True or False")
+            raise TypeError(f"{words} is {shown(value)}, expected True or False")
         return float(value)
 
     def learn(self, words: str, values: Sequence[Any], curves: bool) -> Self:
@@ -315,7 +320,7 @@ class Category:
     def labels(self, name: str) -> list[str]:
         """Return the names of the columns."""
         words = [str(value) for value in self.values or ()]
-        for word in self._further:
+        for word in ["other"] * (self.unknown == COLUMN) + ["missing"] * (self.missing == COLUMN):
             words.append(word if word not in words else f"({word})")
         return [f"{name}={word}" for word in words]
 
@@ -325,24 +330,25 @@ class Category:
         return len(self.values or ())
 
     @property
-    def _further(self) -> list[str]:
-        shared = self.unknown == COLUMN
-        return ["other"] * shared + ["missing"] * (self.missing == COLUMN)
+    def _shared(self) -> int | None:
+        """The column that all other values share."""
+        return self.crossed if self.unknown == COLUMN else None
 
     def fill(self, words: str, values: Sequence[Any], out: FloatArray, note: Note) -> None:
         """Write the columns for these values into the zeros of `out`."""
         codes = self._codes
+        direct = {} if isinstance(self, Labels) else codes
         for row, value in enumerate(values):
-            try:
-                code = codes[value]
-            except (KeyError, TypeError):
-                if is_missing(value):
-                    code = self._missing(words, row, values, out, note)
-                else:
-                    plain = category(place(words, row, values), value)
-                    code = codes[plain] if plain in codes else self._other(words, row, plain, values, note)
-            if code is not None:
-                out[row, code] = 1.0
+            if type(value) is str and value in direct:
+                filled = [direct[value]]
+            elif is_missing(value):
+                filled = [self._missing(words, row, values, out, note)]
+            else:
+                members = self._members(place(words, row, values), value)
+                filled = [codes[m] if m in codes else self._other(words, row, m, values, note) for m in members]
+            for code in filled:
+                if code is not None:
+                    out[row, code] = 1.0
 
     def _missing(self, words: str, row: int, values: Sequence[Any], out: FloatArray, note: Note) -> int | None:
         if self.missing == ERROR:
@@ -353,7 +359,7 @@ class Category:
         if self.missing == ZERO:
             return None
         note(row, "missing")
-        return len(self.values or ()) if self.unknown == COLUMN else None
+        return self._shared
 
     def _other(self, words: str, row: int, plain: str | int, values: Sequence[Any], note: Note) -> int | None:
         kinds = {type(value).__name__ for value in self._codes}
@@ -367,7 +373,7 @@ class Category:
             wrong = f"{place(words, row, values)} is {checks.short(plain)}, which is none of its {len(self._codes)}"
             raise ValueError(f'{wrong} categories{near}: add it, or declare Category(unknown="column")')
         note(row, str(plain))
-        return len(self.values or ()) if self.unknown == COLUMN else None
+        return self._shared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -379,20 +385,8 @@ class Labels(Category):
 
     def _members(self, words: str, value: Any) -> list[str | int]:
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-            given = f"{checks.short(value)} ({type(value).__name__})"
-            raise TypeError(f"{words} is {given}, expected a list of labels: pass e.g. ['new', 'sale']")
+            raise TypeError(f"{words} is {shown(value)}, expected a list of labels: pass e.g. ['new', 'sale']")
         return list(dict.fromkeys(category(words, each) for each in value))
-
-    def fill(self, words: str, values: Sequence[Any], out: FloatArray, note: Note) -> None:
-        """Write the columns for these values into the zeros of `out`."""
-        for row, value in enumerate(values):
-            if is_missing(value):
-                codes = [self._missing(words, row, values, out, note)]
-            else:
-                members = self._members(place(words, row, values), value)
-                known = self._codes
-                codes = [known[m] if m in known else self._other(words, row, m, values, note) for m in members]
-            out[row, [code for code in codes if code is not None]] = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -438,7 +432,7 @@ class Vector:
                 continue
             at = place(words, row, values)
             if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-                raise TypeError(f"{at} is {checks.short(value)} ({type(value).__name__}), expected a list of numbers")
+                raise TypeError(f"{at} is {shown(value)}, expected a list of numbers")
             vector = np.array([real(at, each) for each in value])
             size = len(vector) if size is None else size
             if len(vector) != size:
@@ -582,7 +576,7 @@ def names_of(what: str, data: Any) -> list[str]:
     records = [data] if is_record(table) else list(table)
     for record in records:
         if not is_record(record):
-            raise TypeError(f"{what} is {checks.short(record)} ({type(record).__name__}): pass a dict or a table")
+            raise TypeError(f"{what} is {shown(record)}: pass a dict or a table")
     return list(dict.fromkeys(str(name) for record in records for name in record.keys()))  # noqa: SIM118 - pandas
 
 
@@ -599,7 +593,7 @@ def columns_of(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any
         return {name: table[name].to_list() for name in names}
     if isinstance(data, str | Mapping) or not isinstance(data, Iterable) or hasattr(data, "collect"):
         remedy = "call collect() first" if hasattr(data, "collect") else "pass a DataFrame or a list of dicts"
-        raise TypeError(f"{what} is {checks.short(data)} ({type(data).__name__}): {remedy}")
+        raise TypeError(f"{what} is {shown(data)}: {remedy}")
     records = list(data)
     try:
         return {name: [record[name] for record in records] for name in names}
@@ -607,8 +601,7 @@ def columns_of(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any
         for i, record in enumerate(records):
             words = f"{what} {i}" if len(records) > 1 else what
             if not is_record(record):
-                given = f"{checks.short(record)} ({type(record).__name__})"
-                raise TypeError(f"{words} is {given}: pass a dict or a row of a DataFrame") from None
+                raise TypeError(f"{words} is {shown(record)}: pass a dict or a row of a DataFrame") from None
             if missing := [name for name in names if name not in record]:
                 raise ValueError(_no_feature(words, missing[0], record.keys())) from None
         raise

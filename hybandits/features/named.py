@@ -433,45 +433,39 @@ class Features:
 
     # ------------------------------------------------------------------ learning from rows
 
-    def learn(self, users: Any = None, arms: Any = None, pairs: Any = None, *, strict: bool | None = None) -> Self:
+    def learn(self, users: Any = None, arms: Any = None, pairs: Any = None) -> Self:
         """Return features that know everything these rows tell: centres, scales, curves, levels.
 
         Rows are tables or lists of dicts. Rows of users, arms and pairs may differ in number. Columns that are constant
         or the same as another get a remark.
         """
-        given = {"user": users, "arm": arms, "pair": pairs}
-        sides = {side.what: side for side in self._sides}
         raw = {
-            what: sides[what].raw(rows, [], False) if rows is not None else {name: [] for name in sides[what].features}
-            for what, rows in given.items()
+            side.what: side.raw(rows, [], False) if rows is not None else {name: [] for name in side.features}
+            for side, rows in zip(self._sides, (users, arms, pairs), strict=True)
         }
-        return self.learn_raw(raw, strict=self.strict if strict is None else strict)
+        return self.learn_raw(raw)
 
-    def learn_raw(self, raw: Mapping[str, Mapping[str, Sequence[Any]]], *, strict: bool) -> Self:
+    def learn_raw(self, raw: Mapping[str, Mapping[str, Sequence[Any]]]) -> Self:
         """`learn` from values by side and name."""
         sides = {side.what: side.learn(raw[side.what], self.curves) for side in self._sides}
         idle = {}
         for what, features in sides.items():
             side = _Side(what, features, False)
-            if not side.complete or not features or len(next(iter(raw[what].values()))) < LEAST_ROWS:
+            rows = len(next(iter(raw[what].values()), ()))
+            if not side.complete or rows < LEAST_ROWS:
                 continue
-            encoded = side.encoded(raw[what], len(next(iter(raw[what].values()))), [], False)
+            encoded = side.encoded(raw[what], rows, [], False)
             seen: dict[str, FloatArray] = {}
             for name, _, feature, place in side.layout:
                 block = encoded[:, place][:, : len(feature.labels(name))]
                 if (block == block[:1]).all():
                     idle[f"{what}.{name}"] = f"always {checks.short(raw[what][name][0])}"
                     continue
-                same = [
-                    other
-                    for other, values in seen.items()
-                    if values.shape == block.shape
-                    and (np.allclose(values, block, atol=1e-9) or np.allclose(values, -block, atol=1e-9))
-                ]
-                if same:
-                    idle[f"{what}.{name}"] = f"the same as {what}.{same[0]}"
+                for other, values in seen.items():
+                    if values.shape == block.shape and min(abs(values - block).max(), abs(values + block).max()) < 1e-6:
+                        idle.setdefault(f"{what}.{name}", f"the same as {what}.{other}")
                 seen[name] = block
-        return type(self)(**{**self._declaration(), "strict": strict}, **sides, idle=idle)  # type: ignore[arg-type]
+        return type(self)(**self._declaration(), **sides, idle=idle)  # type: ignore[arg-type]
 
     def with_own(self, own: Sequence[str] | None) -> Self:
         """Return the same features with other columns in z."""
