@@ -175,7 +175,7 @@ class Bandit:
         sides = ", ".join(f"{what}={list(each)}" for what in NAMES if (each := getattr(self._declared, what)))
         state = "map fixed" if self.fixed else f"map of {self._map_rows} row(s)"
         size = f"d1={self.features.d1}, d2={self.features.d2}"
-        return f"Bandit({sides}, policy={self._spec!r}): {self.rounds} rewards learned, {state}, {size}"
+        return f"Bandit({sides}{sides and ', '}policy={self._spec!r}): {self.rounds} rewards learned, {state}, {size}"
 
     def reseed(self, seed: int | None) -> None:
         """Begin another stream of random numbers, as if the bandit had been constructed with this seed."""
@@ -230,13 +230,13 @@ class Bandit:
         if isinstance(arms, Mapping):
             ids, rows = list(arms), list(arms.values())
         elif is_table(arms):
-            ids, rows = columns_of("arm", arms, [self.arm_id])[self.arm_id], arms
+            ids, rows = self._ids(arms), arms
         elif isinstance(arms, str | bytes) or not isinstance(arms, Iterable):
             raise TypeError(f"arms is {checks.short(arms)}: pass a mapping of ids to dicts, a table, or a list of ids")
         else:
             ids = list(arms)
             if ids and all(is_record(each) for each in ids):
-                ids, rows = columns_of("arm", ids, [self.arm_id])[self.arm_id], ids
+                ids, rows = self._ids(ids), ids
             elif self.features.arm:
                 return self._put(ids)
         if not ids:
@@ -247,6 +247,10 @@ class Bandit:
             raise ValueError(f"arms holds an id more than once: {checks.short(ids)}; each candidate may appear once")
         raw = self.features.raw("arm", rows, noted, beside=self.arm_id)
         return _Candidates(ids, raw, self.features.encoded("arm", raw, len(ids), noted))
+
+    def _ids(self, rows: Any) -> list[Hashable]:
+        remedy = "ids are read from this column: add it, name another with Bandit(arm_id=..), or pass rows by id"
+        return columns_of("arm", rows, [self.arm_id], remedy)[self.arm_id]
 
     def _put(self, ids: list[Hashable]) -> _Candidates:
         """Candidates among the arms that were put, whose vectors are kept."""

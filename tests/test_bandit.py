@@ -126,6 +126,8 @@ def test_receipts_are_plain_and_survive_json() -> None:
     choice = bandit.choose(user, TABLES["polars"])
     receipt = json.loads(json.dumps(choice.receipt))
     other = bandit.copy()
+    with pytest.raises(TypeError, match=r"got None .* pass a float, as in reward=1.0"):
+        bandit.learn(receipt, 1.0)
     bandit.learn(choice, reward=1)
     other.learn(receipt, reward=1)
     assert_same(bandit, other)
@@ -204,7 +206,7 @@ def test_a_key_changes_nothing() -> None:
         ({"arms": None}, "there are no arms: pass them, or put_arms"),
         ({"arms": ["a17"]}, "arm 'a17' was not put: pass its columns"),
         ({"arms": {"a": {"price": 1.0}}}, "arm has no feature 'topic'"),
-        ({"arms": [{"price": 1.0, "topic": "x"}]}, "arm has no feature 'id'"),
+        ({"arms": [{"price": 1.0, "topic": "x"}]}, "arm has no feature 'id': .*; ids are read from this column"),
         ({"arms": "a17"}, "arms is 'a17': pass a mapping"),
         ({"arms": {None: ARTICLES["a17"]}}, "arm is None"),
         ({"pairs": [{"km": 1}]}, "pairs are given, but there are no pair features"),

@@ -204,7 +204,7 @@ class Number:
         if missing.any():
             if self.missing == ERROR:
                 row = int(missing.argmax())
-                remedy = 'pass a number, or declare it as Number(missing="column")'
+                remedy = 'pass a number, or declare it with missing = "column"'
                 raise ValueError(f"{place(words, row, values)} is missing, and there is no rule for that: {remedy}")
             for row in np.flatnonzero(missing).tolist() if self.missing != COLUMN else ():
                 note(row, "missing")
@@ -352,7 +352,7 @@ class Category:
 
     def _missing(self, words: str, row: int, values: Sequence[Any], out: FloatArray, note: Note) -> int | None:
         if self.missing == ERROR:
-            remedy = 'pass a category, or declare it as Category(missing="column")'
+            remedy = 'pass a category, or declare it with missing = "column"'
             raise ValueError(f"{place(words, row, values)} is missing, and there is no rule for that: {remedy}")
         if self.missing == COLUMN:
             return len(out[row]) - 1
@@ -580,20 +580,23 @@ def names_of(what: str, data: Any) -> list[str]:
     return list(dict.fromkeys(str(name) for record in records for name in record.keys()))  # noqa: SIM118 - pandas
 
 
-def columns_of(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any]]:
-    """Return the named columns of records or of a table."""
+MISSING = "pass None where a value is missing"
+
+
+def columns_of(what: str, data: Any, names: Sequence[str], remedy: str = MISSING) -> dict[str, list[Any]]:
+    """Return the named columns of records or of a table; `remedy` ends the error if one is not there."""
     data = _without_ids(data)
     table = table_of(data)
     if isinstance(table, narwhals.DataFrame):
         if unknown := [name for name in names if name not in table.columns]:
-            raise ValueError(_no_feature(what, unknown[0], table.columns))
+            raise ValueError(_no_feature(what, unknown[0], table.columns, remedy))
         for name in names:
             if table[name].dtype.is_temporal():
                 raise TypeError(f"{what} feature {name!r} holds times: turn them into numbers or text")
         return {name: table[name].to_list() for name in names}
     if isinstance(data, str | Mapping) or not isinstance(data, Iterable) or hasattr(data, "collect"):
-        remedy = "call collect() first" if hasattr(data, "collect") else "pass a DataFrame or a list of dicts"
-        raise TypeError(f"{what} is {shown(data)}: {remedy}")
+        convert = "call collect() first" if hasattr(data, "collect") else "pass a DataFrame or a list of dicts"
+        raise TypeError(f"{what} is {shown(data)}: {convert}")
     records = list(data)
     try:
         return {name: [record[name] for record in records] for name in names}
@@ -603,12 +606,12 @@ def columns_of(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any
             if not is_record(record):
                 raise TypeError(f"{words} is {shown(record)}: pass a dict or a row of a DataFrame") from None
             if missing := [name for name in names if name not in record]:
-                raise ValueError(_no_feature(words, missing[0], record.keys())) from None
+                raise ValueError(_no_feature(words, missing[0], record.keys(), remedy)) from None
         raise
 
 
-def _no_feature(what: str, name: str, known: Iterable[Any]) -> str:
+def _no_feature(what: str, name: str, known: Iterable[Any], remedy: str) -> str:
     names = [str(each) for each in known]
     has = checks.short(names) if names else "none"
     near = checks.nearest(name, names)
-    return f"{what} has no feature {name!r}{near}: it has {has}; pass None where a value is missing"
+    return f"{what} has no feature {name!r}{near}: it has {has}; {remedy}"

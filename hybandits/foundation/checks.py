@@ -240,4 +240,6 @@ def reward(value: Any) -> float:
             return float(value)
         except OverflowError:
             return math.inf
-    raise TypeError(f"reward must be a number, got {short(value)} ({type(value).__name__}): pass a float")
+    raise TypeError(
+        f"reward must be a number, got {short(value)} ({type(value).__name__}): pass a float, as in reward=1.0"
+    )

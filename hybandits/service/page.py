@@ -53,6 +53,7 @@ def content(view: View) -> str:
     means = [abs(mean) for mean in (view.reward.mean, view.uniform.value.mean) if mean is not None]
     return _templates.get_template("view.html").render(
         view=view,
+        gain=view.uniform.difference.negated(),
         labels=[number(step, _digits(high - low)) for step in steps],
         uniform=_paths(curves, curves.uniform, low, high),
         live=_paths(curves, curves.live, low, high),
@@ -98,15 +99,23 @@ def number(value: float | None, digits: int = 3, *, sign: bool = False) -> str:
     """Format a number with so many digits behind the point."""
     if value is None:
         return "\N{EN DASH}"
+    value = round(value, digits) + 0.0  # never -0
     text = f"{value:{'+' if sign else ''},.{digits}f}" if abs(value) < 1e9 else f"{value:.{digits}e}"
     return text.replace("-", "\N{MINUS SIGN}")
+
+
+def duration(seconds: float) -> str:
+    """Format a time in the largest unit of which it is a multiple."""
+    units = (("day", 86_400), ("hour", 3_600), ("minute", 60))
+    unit, size = next((each for each in units if seconds % each[1] == 0), ("second", 1))
+    return f"{seconds / size:g} {unit}{'' if seconds == size else 's'}"
 
 
 _templates = Environment(
     loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
     lstrip_blocks=True, auto_reload=False, finalize=visible,
 )  # fmt: skip
-_templates.filters.update(number=number, count="{:,}".format, share="{:.1%}".format)
+_templates.filters.update(number=number, duration=duration, count="{:,}".format, share="{:.1%}".format)
 
 
 def _digits(scale: float) -> int:

@@ -59,6 +59,11 @@ class Estimate(msgspec.Struct, frozen=True):
     low: float | None
     high: float | None
 
+    def negated(self) -> "Estimate":
+        """Return the estimate of the negative value."""
+        mean, low, high = (None if each is None else 0 - each for each in (self.mean, self.high, self.low))
+        return Estimate(self.n, mean, low, high)
+
 
 class Comparison(msgspec.Struct, frozen=True):
     """The reward per decision that a policy would have had, and its difference from the live policy's."""
@@ -173,10 +178,7 @@ def segments_of(summary: Summary) -> list[SegmentView]:
         (reward,) = estimate_rewards(summary, [sums.reward], tail=tail)
         terms, weights = [sums.uniform.difference], summary.uniform_weights
         (loss,) = estimate_rewards(summary, terms, weights, difference=True, tail=tail)
-        low, high = (None if each is None else -each for each in (loss.high, loss.low))
-        gain = Estimate(loss.n, None if loss.mean is None else -loss.mean, low, high)
-        if is_selected(sums.uniform):
-            gain = Estimate(loss.n, None, None, None)
+        gain = Estimate(loss.n, None, None, None) if is_selected(sums.uniform) else loss.negated()
         views.append(SegmentView(name, value, sums.decisions, sums.decisions / total, reward, gain))
     return views
 

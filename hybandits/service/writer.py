@@ -463,7 +463,9 @@ class Pending:
             before = known.content
             assert isinstance(before, log.Reward)
             if before.reward != reward:
-                detail = f"The event {event!r} has the reward {before.reward:g} already. A reward cannot be changed."
+                detail = (
+                    f"The event {event!r} has the reward {before.reward:g} already. POST /v1/corrections changes it."
+                )
                 raise Refused(409, detail, field="reward", value=reward)
             return Answer(200, Rewarded(event, reward, not before.late))
         late = self._is_over(decision.time) or decision.number <= self.closed

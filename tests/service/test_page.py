@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from hybandits.service.access import Tokens
 from hybandits.service.commands import Decide, GiveReward
-from hybandits.service.page import content, headers, number, page
-from hybandits.service.view import make_view
+from hybandits.service.page import content, duration, headers, number, page
+from hybandits.service.view import Estimate, make_view
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, putting, served, writer
 from tests.support.browser import BELOW_CONTRAST, Watched, a_browser
@@ -100,6 +100,27 @@ def test_numbers_in_words() -> None:
         "+0.5",
         "\N{EN DASH}",
     ]
+    assert [number(-0.0, sign=True), number(-0.0004)] == ["+0.000", "0.000"]
+    assert [duration(each) for each in (0.5, 1, 90, 60, 1800, 7200, 604800)] == [
+        "0.5 seconds",
+        "1 second",
+        "90 seconds",
+        "1 minute",
+        "30 minutes",
+        "2 hours",
+        "7 days",
+    ]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_clear_gain_has_the_colour_of_what_it_says(tmp_path: Path, sign: int) -> None:
+    view = make_view(played(tmp_path, ["a", "b"], 60))
+    low, high = sorted([sign * -0.3, sign * -0.1])  # of uniform choice, less that of the bandit
+    difference = Estimate(60, sign * -0.2, low, high)
+    shown = content(msgspec.structs.replace(view, uniform=msgspec.structs.replace(view.uniform, difference=difference)))
+    word, colour = ("The bandit is better.", "more") if sign > 0 else ("Uniform choice is better.", "less")
+    assert f'<span class="{colour}">{word}</span>' in shown
+    assert ("between +0.1" in shown) is (sign > 0)
 
 
 @pytest.mark.slow
