@@ -60,6 +60,36 @@ class _Candidates(NamedTuple):
     vectors: FloatArray
 
 
+class _Rows(NamedTuple):
+    """Rewarded rows: arms, columns and rewards."""
+
+    ids: list[Hashable]
+    raw: Raw
+    rewards: list[float]
+
+    def part(self, start: int, stop: int | None = None) -> _Rows:
+        """Rows start..stop-1."""
+        rows = slice(start, stop)
+        raw = {what: {name: column[rows] for name, column in side.items()} for what, side in self.raw.items()}
+        return _Rows(self.ids[rows], raw, self.rewards[rows])
+
+    def extend(self, other: _Rows) -> None:
+        """Add rows as plain values."""
+        self.ids.extend(other.ids)
+        self.rewards.extend(other.rewards)
+        for what, side in other.raw.items():
+            for name, column in side.items():
+                self.raw[what][name].extend(map(plain_value, column))
+
+    def teach(self, policy: Policy, features: Features, noted: Notes) -> None:
+        """Let a policy learn the rows; add to `noted` what falls back."""
+        policy.learn_batch(self.ids, *features.of_rows(*self.vectors(features, noted)), self.rewards)
+
+    def vectors(self, features: Features, noted: Notes) -> list[FloatArray]:
+        """The vectors of users, arms and pairs."""
+        return [features.encoded(what, self.raw[what], len(self.ids), noted) for what in NAMES]
+
+
 class Bandit:
     """Chooses among arms from what is known about a user and about each arm, by name, and learns from rewards.
 
@@ -146,11 +176,7 @@ class Bandit:
         else:
             self.features.strict = False
         self.policy = self._policy_for(self.features)
-        self._arms: list[Hashable] = []
-        self._rewards: list[float] = []
-        self._rows: dict[str, dict[str, list[Any]]] = {
-            what: {name: [] for name in getattr(declared, what)} for what in NAMES
-        }
+        self._kept = _Rows([], {what: {name: [] for name in getattr(declared, what)} for what in NAMES}, [])
         self._map_rows = 0
         self._pool: dict[Hashable, dict[str, Any]] = {}
         self._vectors: tuple[Any, dict[Hashable, FloatArray]] = None, {}
@@ -217,8 +243,8 @@ class Bandit:
         if arm in self.policy.arms:
             self.policy.forget(arm)
         self._pool.pop(arm, None)
-        number = len({each for each in self._arms if is_forgotten(each)})
-        self._arms = [(FORGOTTEN, number, arm) if each == arm else each for each in self._arms]
+        number = len({each for each in self._kept.ids if is_forgotten(each)})
+        self._kept.ids[:] = [(FORGOTTEN, number, arm) if each == arm else each for each in self._kept.ids]
 
     def _given(self, arms: Any, noted: Notes) -> _Candidates:
         """Check candidates and encode their columns; None for the arms that were put."""
@@ -422,35 +448,34 @@ class Bandit:
         n = len(ids)
         values = checks.array("rewards", rewards, 1, n, f"shape ({n},), one reward per row")
         checks.finite("rewards", values, LARGEST)
-        stage = 0 if self.fixed else self._stage(len(self._arms) + n)
+        rows = _Rows(ids, raw, values.tolist())
+        kept = len(self._kept.ids) + n
+        stage = 0 if self.fixed else self._stage(kept)
         if stage > self._map_rows:
-            self._learn_again(stage, ids, raw, values)
-            if not self.fixed and (stage := self._stage(len(self._arms))) > self._map_rows:
-                self._learn_again(stage, [], {what: {name: [] for name in raw[what]} for what in NAMES}, values[:0])
+            self._learn_again(stage, rows)
+            if not self.fixed and (stage := self._stage(kept)) > self._map_rows:
+                self._learn_again(stage, rows.part(n))
             return
-        self._learn_rows(self.features, self.policy, ids, raw, values, [])
+        rows.teach(self.policy, self.features, [])
         if uncounted := [row for row in range(n) if not counted[row]]:
             for what in NAMES:
                 part = {name: [column[row] for row in uncounted] for name, column in raw[what].items()}
                 self.features.encoded(what, part, len(uncounted), noted)
         self.features.count(noted)
         if not self.fixed:
-            self._keep(ids, raw, values)
+            self._kept.extend(rows)
 
-    def _learn_again(self, stage: int, ids: list[Hashable], raw: Raw, values: FloatArray) -> None:
+    def _learn_again(self, stage: int, new: _Rows) -> None:
         """Learn the map from the first `stage` rows, and all rows through it."""
-        new, ids = ids, [*self._arms, *ids]
-        self._check(self.features, raw, len(new))
-        rows = {what: {name: [*each, *raw[what][name]] for name, each in self._rows[what].items()} for what in NAMES}
-        rewards = np.concatenate([np.array(self._rewards), values])
-        first = {what: {name: each[:stage] for name, each in side.items()} for what, side in rows.items()}
+        new.vectors(self.features, [])  # refuses wrong values by their rows in the batch
+        rows = self._kept.part(0)
+        rows.extend(new)
         noted: Notes = []
-        features, policy, undecided = self._best_map(ids[:stage], first, rewards[:stage], noted)
-        rest = {what: {name: each[stage:] for name, each in side.items()} for what, side in rows.items()}
-        if len(ids) > stage:
-            self._check(features, raw, len(new))
-            self._learn_rows(features, policy, ids[stage:], rest, rewards[stage:], noted)
-        for arm in dict.fromkeys(ids):
+        features, policy, undecided = self._best_map(rows.part(0, stage), noted)
+        if len(rows.ids) > stage:
+            new.vectors(features, [])
+            rows.part(stage).teach(policy, features, noted)
+        for arm in dict.fromkeys(rows.ids):
             if is_forgotten(arm):
                 policy.forget(arm)
         policy.notes = self.policy.notes
@@ -460,10 +485,8 @@ class Bandit:
         self.features, self.policy, self._map_rows = features, policy, stage
         self.fixed = stage == self.first_rows * LATER or (stage == self.first_rows and not undecided)
         features.strict = self._declared.strict and stage >= self.first_rows
-        self._arms, self._rewards, self._rows = [], [], {what: {name: [] for name in rows[what]} for what in NAMES}
-        if not self.fixed:
-            self._keep(ids, rows, rewards)
-        else:
+        self._kept = rows.part(0, 0) if self.fixed else rows
+        if self.fixed:
             self._say(stage)
 
     def _say(self, rows: int) -> None:
@@ -471,46 +494,31 @@ class Bandit:
         if remarks := "; ".join(self.features.remarks):
             checks.warn(f"the map from columns is fixed after {rows} rows, with d1={self.features.d1}; {remarks}")
 
-    @staticmethod
-    def _check(features: Features, raw: Raw, n: int) -> None:
-        """Refuse wrong values of a batch by their rows in it, before rows that were kept are put in front."""
-        for what in NAMES:
-            features.encoded(what, raw[what], n, [])
-
-    @staticmethod
-    def _learn_rows(
-        features: Features, policy: Policy, ids: list[Hashable], raw: Raw, rewards: FloatArray, noted: Notes
-    ) -> None:
-        u, v, p = (features.encoded(what, raw[what], len(ids), noted) for what in NAMES)
-        policy.learn_batch(ids, *features.of_rows(u, v, p), rewards)
-
-    def _best_map(
-        self, ids: list[Hashable], raw: Raw, rewards: FloatArray, noted: Notes
-    ) -> tuple[Features, Policy, bool]:
+    def _best_map(self, rows: _Rows, noted: Notes) -> tuple[Features, Policy, bool]:
         """The map from some rows, a policy that has learned them, and whether arms have too few rewards to be sure.
 
         Unless `own` is given, the user's columns stand in z if the evidence is for it. Where arms are few, this is
         decided when the first rows are complete, and until then they do; otherwise, once arms have rewards enough. In
         wide maps they do not, because learning all rows through both maps would take too long.
         """
-        features, undecided = self._declared.learn_raw(raw), False
+        features, undecided = self._declared.learn_raw(rows.raw), False
         features.strict = False
         options = [features]
         if features.own is None and features.user:
             small = features.with_own(["1"])
-            own_parameters = len({*ids, *self.policy.arms}) * features.d2
+            own_parameters = len({*rows.ids, *self.policy.arms}) * features.d2
             if features.d1 > WIDE:
                 options = [small]
             elif own_parameters * (FEW if features.arm else 1) > self.first_rows:
-                undecided = not is_known_by_arm(ids, rewards)
+                undecided = not is_known_by_arm(rows.ids, np.array(rows.rewards))
                 options = [small] if undecided else [small, features]
-            elif len(ids) >= self.first_rows:
+            elif len(rows.ids) >= self.first_rows:
                 options = [small, features]
         best: tuple[float, Features, Policy] | None = None
         for option in options:
             policy = self._policy_for(option)
             noted.clear()
-            self._learn_rows(option, policy, ids, raw, rewards, noted)
+            rows.teach(policy, option, noted)
             value = criterion(policy, option) if len(options) > 1 else 0.0
             if best is None or value >= best[0]:  # without evidence, the last
                 best = value, option, policy
@@ -526,13 +534,6 @@ class Bandit:
         while stage * GROWTH <= rows:
             stage *= GROWTH
         return stage if rows else 0
-
-    def _keep(self, ids: Sequence[Hashable], raw: Raw, values: FloatArray) -> None:
-        self._arms += ids
-        self._rewards += values.tolist()
-        for what, each in raw.items():
-            for name, column in each.items():
-                self._rows[what][name] += map(plain_value, column)
 
     def _feedback(
         self, arms: Any, users: Any, columns: Any, pairs: Any, noted: Notes
@@ -599,11 +600,11 @@ class Bandit:
             "map_rows": self._map_rows,
             "declared": self._declared.to_dict(),
             "features": self.features.to_dict(),
-            "rows": self._rows,
-            "arms": [checks.plain_id(arm) for arm in self._arms],
+            "rows": self._kept.raw,
+            "arms": [checks.plain_id(arm) for arm in self._kept.ids],
             "pool": [[checks.plain_id(arm), each] for arm, each in self._pool.items()],
         }
-        return policy_file.packed(header, {"rewards": np.array(self._rewards, float), **arrays})
+        return policy_file.packed(header, {"rewards": np.array(self._kept.rewards, float), **arrays})
 
     @classmethod
     def load(cls, file: File) -> Self:
@@ -622,18 +623,19 @@ class Bandit:
             number = policy_file.counter
             bandit._start(declared, header["spec"], number("first_rows", header["first_rows"]), header["arm_id"], 0)
             bandit._seed = number("seed", header["seed"], 2**63)
-            bandit._rewards = arrays.pop("rewards").tolist()
+            rewards = arrays.pop("rewards").tolist()
             bandit.policy = bandit._with_lock(Policy._unpack(header["policy"], arrays))
             bandit.features = Features.from_dict(header["features"])
             bandit.features._check_size(bandit.policy)
             bandit.fixed, bandit._map_rows = bool(header["fixed"]), number("map_rows", header["map_rows"])
-            bandit._arms = policy_file.arm_ids(header["arms"])
-            bandit._rows = {
-                what: {name: list(header["rows"][what][name]) for name in bandit._rows[what]} for what in NAMES
+            raw = {
+                what: {name: list(header["rows"][what][name]) for name in side}
+                for what, side in bandit._kept.raw.items()
             }
+            bandit._kept = _Rows(policy_file.arm_ids(header["arms"]), raw, rewards)
             bandit._pool = {policy_file.arm_id(arm): dict(each) for arm, each in header["pool"]}
-            lengths = {len(column) for each in bandit._rows.values() for column in each.values()}
-            if lengths - {len(bandit._arms)} or len(bandit._arms) != len(bandit._rewards):
+            columns = [column for side in raw.values() for column in side.values()]
+            if {len(each) for each in [*columns, rewards]} != {len(bandit._kept.ids)}:
                 raise ValueError("the kept rows differ in length")
         except FileError:
             raise

@@ -118,7 +118,7 @@ class Number:
         where the value is missing; or this number. By default, "column" if values were missing in the first rows; if
         none were, a missing value is counted and stands at the centre.
     centre, scale : float, optional
-        What is subtracted, and divided by. By default the mean and the standard deviation in the first rows.
+        The numbers to subtract and to divide by. By default the mean and the standard deviation in the first rows.
     knots, matrix : tuple, optional
         The quantiles at which the curve bends, in standard deviations from the centre, and the matrix by which the
         numbers (1, s, max(0, s - knots)) are multiplied. By default they are learned: 5 hinges at sextiles, less their
@@ -400,7 +400,7 @@ class Vector:
     size : int, optional
         The length; by default that of the first row.
     centre, scale : tuple of float, optional
-        What is subtracted from the entries, and divided by. By default the mean and the standard deviation of each.
+        The numbers to subtract from the entries and to divide by. By default means and standard deviations.
     """
 
     size: int | None = None

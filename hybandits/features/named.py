@@ -227,9 +227,9 @@ class Features:
     user_columns, arm_columns, pair_columns : list of str
         The columns of the vectors of users, arms and pairs, as a log names them.
     fallbacks : Counter
-        How often each value that has no column of its own was met, by (feature, value).
+        Counts, by (feature, value), of values that have no column of their own.
     remarks : list of str
-        What was left out, hashed, constant or the same as something else.
+        Notes on columns that are left out, hashed, constant or the same as others.
 
     Examples
     --------
