@@ -34,11 +34,14 @@ GROWTH = 4
 LATER = 5
 """If arms have too few rewards by then, the map is learned once more when there are so many times as many rows."""
 
+WIDE_LATER = 300
+"""With more columns of x it is not, because learning all these rows again would take too long."""
+
 FEW = 5
 """Arms are few if their own parameters, times this, are at most the first rows; times 1 if arms have no columns."""
 
 WIDE = 500
-"""With more columns of x, which are products most of all, the columns of users stay out of z."""
+"""With more columns of x, the number of arms alone decides whether the columns of users stand in z."""
 
 PER_ARM = 6.0
 """The rewards per arm, as `is_known_by_arm` counts them, from which the user's columns may stand in z."""
@@ -483,7 +486,8 @@ class Bandit:
         policy.admit(self.policy.arms)
         features.count(noted)
         self.features, self.policy, self._map_rows = features, policy, stage
-        self.fixed = stage == self.first_rows * LATER or (stage == self.first_rows and not undecided)
+        later = undecided and features.d1 <= WIDE_LATER
+        self.fixed = stage == self.first_rows * LATER or (stage == self.first_rows and not later)
         features.strict = self._declared.strict and stage >= self.first_rows
         self._kept = rows.part(0, 0) if self.fixed else rows
         if self.fixed:
@@ -499,7 +503,7 @@ class Bandit:
 
         Unless `own` is given, the user's columns stand in z if the evidence is for it. Where arms are few, this is
         decided when the first rows are complete, and until then they do; otherwise, once arms have rewards enough. In
-        wide maps they do not, because learning all rows through both maps would take too long.
+        wide maps the number of arms decides, because learning all rows through two maps would take too long.
         """
         features, undecided = self._declared.learn_raw(rows.raw), False
         features.strict = False
@@ -507,12 +511,11 @@ class Bandit:
         if features.own is None and features.user:
             small = features.with_own(["1"])
             own_parameters = len({*rows.ids, *self.policy.arms}) * features.d2
-            if features.d1 > WIDE:
-                options = [small]
-            elif own_parameters * (FEW if features.arm else 1) > self.first_rows:
+            wide = features.d1 > WIDE
+            if own_parameters * (FEW if features.arm else 1) > self.first_rows:
                 undecided = not is_known_by_arm(rows.ids, np.array(rows.rewards))
-                options = [small] if undecided else [small, features]
-            elif len(rows.ids) >= self.first_rows:
+                options = [small] if undecided or wide else [small, features]
+            elif len(rows.ids) >= self.first_rows and not wide:
                 options = [small, features]
         best: tuple[float, Features, Policy] | None = None
         for option in options:

@@ -361,14 +361,15 @@ def test_a_value_that_falls_back_is_counted_once() -> None:
     assert fallbacks == {("user.country", "atlantis"): 7}
 
 
-def test_the_columns_of_users_stay_out_of_z_in_wide_maps() -> None:
-    levels = [f"l{i}" for i in range(25)]
-    rows = [{"city": levels[i % 25]} for i in range(80)]
-    columns = [{"brand": levels[i * i % 25]} for i in range(80)]
-    bandit = Bandit(user={"city": "category"}, arm={"brand": levels}, first_rows=80, seed=0)
-    bandit.learn_batch(["a", "b"] * 40, rows, np.arange(80.0) % 2, columns=columns)
-    assert bandit.fixed
-    assert bandit.features.d1 > 500
+@pytest.mark.parametrize(("levels", "arms", "fixed"), [(25, 10, True), (18, 60, True), (12, 60, False)])
+def test_wide_maps_are_fixed_with_the_first_rows_and_not_compared(levels: int, arms: int, fixed: bool) -> None:
+    names = [f"l{i}" for i in range(levels)]
+    rows = [{"city": names[i % levels], "age": float(i // 2 % 5)} for i in range(80)]
+    columns = [{"brand": names[(i + i // levels) % levels]} for i in range(80)]
+    bandit = Bandit(user={"city": names, "age": "number"}, arm={"brand": "category"}, first_rows=80, seed=0)
+    rewards = [row["age"] if i % 2 else -row["age"] for i, row in enumerate(rows)]  # each arm suits other users
+    bandit.learn_batch([i % arms for i in range(80)], rows, rewards, columns=columns)
+    assert bandit.fixed is fixed
     assert bandit.features.names_z == ["constant"]
 
 
