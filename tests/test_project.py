@@ -32,6 +32,7 @@ def imported(path: Path) -> set[str]:
     return names
 
 
+@pytest.mark.slow
 def test_test_files_do_not_import_each_other() -> None:
     """Shared helpers belong in tests/support or a conftest.py."""
     importing = {str(path): imported(path) for path in TESTS}

@@ -580,7 +580,7 @@ def names_of(what: str, data: Any) -> list[str]:
     return list(dict.fromkeys(str(name) for record in records for name in record.keys()))  # noqa: SIM118 - pandas
 
 
-MISSING = "pass None where a value is missing"
+MISSING = 'pass it; a value that is missing is None, with the rule missing="column"'
 
 
 def columns_of(what: str, data: Any, names: Sequence[str], remedy: str = MISSING) -> dict[str, list[Any]]:

@@ -222,6 +222,7 @@ def test_policies_and_worlds_of_ones_own_play_and_can_be_repeated_from_the_page(
     assert run("report", "out").stdout == first.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

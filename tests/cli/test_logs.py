@@ -153,6 +153,7 @@ def test_own_columns(tmp_path: Path) -> None:
     assert "needs a mapping of its columns, which are item, click, age, p: convert it" in said(lacking)
 
 
+@pytest.mark.slow
 def test_a_bandit_is_fitted_to_named_columns_and_evaluated(tmp_path: Path) -> None:
     rows = "".join(f"{'ab'[i % 2]},{i % 3 % 2},{20 + i % 30},0.5\n" for i in range(60))
     (tmp_path / "log.csv").write_text("item,clicked,age,p\n" + rows)

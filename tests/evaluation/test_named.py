@@ -79,6 +79,7 @@ def test_a_bandit_fitted_to_a_log_is_the_one_that_made_it(tmp_path: Path, pair: 
     assert_allclose(fitted.policy.theta, bandit.policy.theta, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", [False, True])
 def test_the_bandit_that_made_a_log_is_evaluated_on_it(tmp_path: Path, pair: bool) -> None:
     view, bandit, users = shop(tmp_path, pair=pair)

@@ -213,8 +213,8 @@ def test_wrong_declarations_are_refused(settings: dict[str, Any], words: str) ->
 def test_mistakes_in_calls_get_one_line() -> None:
     features = declared()
     calls: list[tuple[Any, Any, type[Exception], str]] = [
-        ({}, ARMS, ValueError, "user has no feature 'age': it has none; pass None where"),
-        ({"age": 3}, ARMS, ValueError, r"user has no feature 'land': it has \['age'\]; pass None where"),
+        ({}, ARMS, ValueError, "user has no feature 'age': it has none; pass it"),
+        ({"age": 3}, ARMS, ValueError, r"user has no feature 'land': it has \['age'\]; pass it"),
         ({"age": "x", "land": "de"}, ARMS, TypeError, r"user feature 'age' is 'x' \(str\), expected a number"),
         ({"age": None, "land": "de"}, ARMS, ValueError, "user feature 'age' is missing, and there is no rule"),
         (None, ARMS, TypeError, "user is None"),

@@ -239,6 +239,7 @@ def test_strict_stops_at_the_first_problem(tmp_path: Path) -> None:
         read(tmp_path, strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [R6A, R6B])
 def test_converted(kind: str, tmp_path: Path) -> None:
     synthetic = SyntheticLog(rounds=3000, seed=2, kind=kind)

@@ -303,6 +303,7 @@ def test_claim_3_with_cases_missing() -> None:
 # ------------------------------------------------------------------ claim 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "answer"), [(0.5, HOLDS), (0.3, HOLDS), (0.55, OPEN), (0.8, FAILS)])
 def test_claim_4_after_the_burn_in(shape: float, answer: str) -> None:
     e = beyond_the_burn_in()

@@ -168,6 +168,7 @@ def verdicts_on(*, trials: int = 10, uniform: dict[str, Any], others: dict[str, 
     return {(verdict.claim, verdict.basis): verdict for verdict in verdicts}
 
 
+@pytest.mark.slow
 def test_each_way_of_choosing_has_its_own_verdicts() -> None:
     verdicts = verdicts_on(uniform={}, others={"b": 1.0, "z": 0.6, "falls": 0.0, "rho": 0.4})
     assert {key: verdict.verdict for key, verdict in verdicts.items()} == {

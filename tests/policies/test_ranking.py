@@ -221,6 +221,7 @@ def test_a_ranking_admits_arms_and_counts_as_a_decision_unless_it_has_a_key() ->
     assert "new" not in policy.arms
 
 
+@pytest.mark.slow
 def test_randomized_choices_have_their_stated_frequencies() -> None:
     """Thompson sampling by few draws: propensities differ from key to key, weights of 1/p make up for it.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from hybandits.experiments.results import Results
 from hybandits.report.diversity import diversity_findings
 from tests.support.fabricated_outcomes import diversity, split, three_runs
@@ -42,6 +44,7 @@ def test_moments_stand_beside_those_of_independent_directions() -> None:
     assert [(row[5], row[8]) for row in rows] == [("no", "no"), ("no", "yes"), ("no", "no")]
 
 
+@pytest.mark.slow
 def test_the_page_has_the_verdict() -> None:
     page = page_about(results())
     assert "Confirmed: the square root with which, by the paper, the cross blocks B_i grow is that of" in page.text

@@ -101,6 +101,7 @@ def test_coverage_and_structured_worlds_are_drawn_with_their_numbers(tmp_path: P
     assert float(shares[0]["value"]) == pytest.approx((100 + 80 + 25) / (100 + 70 + 25), rel=1e-5), "10 per letter"
 
 
+@pytest.mark.slow
 def test_there_is_a_figure_for_every_result_and_no_other(settings: Results) -> None:
     assert sorted(named(settings)) == [
         "bounds",
@@ -119,6 +120,7 @@ def test_there_is_a_figure_for_every_result_and_no_other(settings: Results) -> N
     ]
 
 
+@pytest.mark.slow
 def test_words_carry_the_numbers(settings: Results) -> None:
     figures = named(settings)
     for figure in figures.values():

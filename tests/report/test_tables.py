@@ -81,6 +81,7 @@ def summary_about(results: Results) -> dict[str, Any]:
     return json.loads(json.dumps(summary, allow_nan=False))  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 def test_programs_get_the_numbers_of_the_page(tmp_path: Path) -> None:
     names = [("setting-1", "released"), ("setting-3", "released"), ("diversity", "released"), ("setting-1", "written")]
     results = fabricate(tmp_path, *(small_setting(*name) for name in names), scale="quick", seed=paper.RELEASED_SEED)

@@ -58,6 +58,7 @@ def test_programs_of_this_machine_and_its_own_page_are_served(web: httpx.Client,
     assert web.get("/v1/arms", headers=headers).status_code == 200
 
 
+@pytest.mark.slow
 def test_with_a_token_names_do_not_matter(tmp_path: Path) -> None:
     with served(writer(tmp_path), tokens=Tokens("token-for-everything")) as web:
         headers = {"host": "page.example", "origin": "https://shop.example", "sec-fetch-site": "cross-site"}

@@ -40,6 +40,7 @@ def visited(service: Writer, clock: Clock, rounds: int = 300, *, country: str = 
     service.serve([])
 
 
+@pytest.mark.slow
 def test_segments_add_up_and_say_how_many_are_compared(tmp_path: Path) -> None:
     clock = Clock()
     service = writer(tmp_path, SEGMENTED, clock=clock)
@@ -64,6 +65,7 @@ def test_segments_add_up_and_say_how_many_are_compared(tmp_path: Path) -> None:
         bandit(CLICKS, segments=["contry"])
 
 
+@pytest.mark.slow
 def test_rewards_that_stay_away_are_noticed(tmp_path: Path) -> None:
     clock = Clock()
     service = writer(tmp_path, CLICKS, clock=clock)

@@ -133,6 +133,7 @@ def test_ids_are_any_text(shared_web: httpx.Client, arm: str) -> None:
     assert shared_web.delete(path).status_code == 200
 
 
+@pytest.mark.slow
 def test_tokens(service: Writer) -> None:
     tokens = Tokens("token-for-everything", "token-for-the-arms")
     with served(service, tokens=tokens) as web:

@@ -29,6 +29,7 @@ def two(path: Path) -> list[Writer]:
     return [writer(path / "one", FILE, name="one"), writer(path / "other page", CLICKS, name="other page")]
 
 
+@pytest.mark.slow
 def test_every_bandit_has_its_paths_and_its_log(tmp_path: Path) -> None:
     one, other = two(tmp_path)
     put(one, "a")
@@ -94,6 +95,7 @@ def test_bandits_that_cannot_be_told_apart_are_refused_before_a_log_begins(tmp_p
     assert not list(tmp_path.glob("*.db"))
 
 
+@pytest.mark.slow
 def test_a_slash_in_a_name_is_no_matter_for_the_only_bandit(tmp_path: Path) -> None:
     one, other = two(tmp_path)
     (tmp_path / "slash").mkdir()

@@ -23,6 +23,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "_pause", lambda attempt: 0.0)
 
 
+@pytest.mark.slow
 def test_a_round_with_a_real_service(tmp_path: Path) -> None:
     with served(writer(tmp_path)) as web:
         with Client(str(web.base_url)) as client:
@@ -167,6 +168,7 @@ def test_what_failed_is_sent_again_with_the_same_id() -> None:
     asyncio.run(work())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
 def test_a_call_ends_by_its_deadline(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against a socket that takes connections and never answers."""

@@ -176,6 +176,7 @@ def erase(service: Writer, key: str) -> int:
     return count
 
 
+@pytest.mark.slow
 @MODES
 def test_an_erased_user_is_gone_from_log_model_and_export(tmp_path: Path, content: dict[str, Any]) -> None:
     service = played(tmp_path / "all", content, {})
@@ -212,6 +213,7 @@ def test_an_erased_user_is_gone_from_log_model_and_export(tmp_path: Path, conten
     assert all((batch.user < 1000).all() for batch in log.batches())
 
 
+@pytest.mark.slow
 def test_the_thread_learns_again_and_other_servers_follow(tmp_path: Path) -> None:
     service = played(tmp_path / "log", FILE, {})
     other = writer(tmp_path / "log", FILE)

@@ -76,6 +76,7 @@ def _refused(answer: httpx.Response, words: str) -> None:
     assert answer.headers["retry-after"] == "1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "words"),
     [(apsw.FullError, "is full"), (apsw.ReadOnlyError, "check its permissions"), (apsw.IOError, "cannot be used")],
@@ -156,6 +157,7 @@ def test_a_clock_that_goes_back(tmp_path: Path) -> None:
         each.store.close()
 
 
+@pytest.mark.slow
 def test_a_fault_of_the_service_does_not_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service = writer(tmp_path)
     put(service, "a", "b")

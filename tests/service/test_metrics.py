@@ -25,6 +25,7 @@ def values(text: str) -> dict[tuple[str, ...], float]:
     return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
 
 
+@pytest.mark.slow
 def test_what_happened_is_counted(tmp_path: Path) -> None:
     service = writer(tmp_path, CLICKS, challengers=[{"name": 'bo"ld\n', "policy": "HyThompson:scale=1,noise=0.5"}])
     with served(service) as web:
@@ -80,6 +81,7 @@ def test_late_rewards_are_counted(tmp_path: Path) -> None:
         assert web.get("/v1/view").json()["late"] == 2
 
 
+@pytest.mark.slow
 def test_estimates_of_every_policy(tmp_path: Path) -> None:
     service = writer(
         tmp_path, range=[0, 1], challengers=[{"name": 'bo"ld\n', "policy": "HyThompson:scale=1,noise=0.5"}]

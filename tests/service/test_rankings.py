@@ -37,6 +37,7 @@ from tests.support.bandits import (
 THREE = {"places": 3, "challengers": [{"name": "even", "policy": "Uniform"}]}
 
 
+@pytest.mark.slow
 def test_places_are_drawn_without_replacement_with_the_probabilities_that_are_said(tmp_path: Path) -> None:
     service = writer(tmp_path, policy="Uniform", places=3, floor=1.0)
     put(service, "a", "b", "c", "d")
@@ -67,6 +68,7 @@ def test_there_are_no_more_places_than_candidates(tmp_path: Path) -> None:
     recomputed(service)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [FILE, CLICKS], ids=["explicit", "clicks"])
 def test_every_place_has_one_reward_and_its_effect_is_learned(tmp_path: Path, content: dict[str, Any]) -> None:
     clock = Clock()
@@ -98,6 +100,7 @@ def test_every_place_has_one_reward_and_its_effect_is_learned(tmp_path: Path, co
     recomputed(service)
 
 
+@pytest.mark.slow
 def test_a_ranking_is_asked_again_and_looked_up(tmp_path: Path) -> None:
     service = writer(tmp_path, **THREE)
     put(service, "a", "b", "c")
@@ -112,6 +115,7 @@ def test_a_ranking_is_asked_again_and_looked_up(tmp_path: Path) -> None:
         assert (recorded["reward"], recorded["place_rewards"]) == (None, [None, 0.5])
 
 
+@pytest.mark.slow
 def test_rankings_are_exported_as_a_round_for_each_place(tmp_path: Path) -> None:
     service = writer(tmp_path, **THREE)
     put(service, "a", "b", "c", "d")

@@ -180,6 +180,7 @@ def test_limited_shares_keep_their_limits_and_proportions(
         np.testing.assert_allclose((shares / p[0])[free], (shares / p[0])[free][0], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_guard_rails_hold_until_others_are_set(tmp_path: Path) -> None:
     service = writer(tmp_path, challengers=[{"name": "even", "policy": "Uniform"}])
     put(service, "a", "b", "c")
@@ -210,6 +211,7 @@ def test_guard_rails_hold_until_others_are_set(tmp_path: Path) -> None:
     recomputed(service)
 
 
+@pytest.mark.slow
 def test_guard_rails_over_http(tmp_path: Path) -> None:
     service = writer(tmp_path)
     put(service, "a", "b")
@@ -244,6 +246,7 @@ def test_the_holdout_is_stable_grows_and_is_near_its_share() -> None:
     assert held[0.2] != {key for key in keys if Holdout(0.2).holds(8, key)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arm", [None, "c"])
 def test_users_who_are_held_out_are_compared_with_the_others(tmp_path: Path, arm: str | None) -> None:
     holdout = {"share": 0.5, **({"arm": arm} if arm else {})}
@@ -278,6 +281,7 @@ def test_users_who_are_held_out_are_compared_with_the_others(tmp_path: Path, arm
     recomputed(service)
 
 
+@pytest.mark.slow
 def test_a_put_of_an_arm_keeps_what_it_says(tmp_path: Path) -> None:
     service = writer(tmp_path)
     assert ask(service, putting("a", {"price": 1.0})).status == 201

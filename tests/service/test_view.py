@@ -157,6 +157,7 @@ def clicked(service: Writer, rounds: int, *, zeros: bool) -> View:
     return make_view(service)
 
 
+@pytest.mark.slow
 def test_a_client_that_only_reports_clicks_is_warned_and_sees_no_number(tmp_path: Path) -> None:
     service = writer(tmp_path, policy="EpsilonGreedy:policy=Greedy,epsilon=0.1", range=[0, 1])
     put(service, "a", "b", "c")
@@ -166,6 +167,7 @@ def test_a_client_that_only_reports_clicks_is_warned_and_sees_no_number(tmp_path
     assert all(each.text in page(view) for each in view.warnings if '"' not in each.text)
 
 
+@pytest.mark.slow
 def test_the_gain_is_the_difference_of_the_numbers_beside_it(tmp_path: Path) -> None:
     service = writer(tmp_path, range=[0, 1])
     put(service, "a", "b", "c")

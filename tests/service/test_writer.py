@@ -113,6 +113,7 @@ def test_closing_is_the_same_whatever_the_order_of_clicks(tmp_path: Path) -> Non
     assert sums[0] == sums[1]
 
 
+@pytest.mark.slow
 def test_the_thread_closes_decisions_when_nobody_asks(tmp_path: Path) -> None:
     service = writer(tmp_path, {**CLICKS, "window": "1s"}, clock=lambda: time.time_ns() // 1_000)
     put(service, "a", "b")
