@@ -51,6 +51,7 @@ def settings(request: pytest.FixtureRequest) -> dict[str, Any]:
     return chosen
 
 
+@pytest.mark.slow
 class TestEveryKind(WorldConformance):
     """Guarantees of all worlds, for every kind and settings."""
 

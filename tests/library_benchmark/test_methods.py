@@ -40,6 +40,7 @@ def test_all_policies_of_ours_take_part() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", OURS)
 def test_ours_play_twenty_rounds_of_every_stream(method: str) -> None:
     for stream in STREAMS_HERE:

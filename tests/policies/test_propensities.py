@@ -94,6 +94,7 @@ def fit(counts: np.ndarray, probabilities: np.ndarray) -> float:
     return float(chi2.sf(statistic, max(used.sum() - 1, 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rewards", [0, 2, 40])
 @pytest.mark.parametrize("name", [*CERTAIN, *KNOWN, *FEW])
 def test_randomized_choices_have_exactly_their_propensities(
