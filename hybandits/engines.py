@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import pickle
 import signal
 import socket
 import sys
@@ -241,5 +240,7 @@ def _folders_of_modules() -> list[str]:
 
 
 def _call_and_count(work: Work, task: bytes) -> tuple[Any, int]:
+    from ray import cloudpickle
+
     amounts: list[int] = []
-    return work(pickle.loads(task), amounts.append), sum(amounts)
+    return work(cloudpickle.loads(task), amounts.append), sum(amounts)
